@@ -21,7 +21,7 @@
 #ifndef PCBATCH_COUNTER_H
 #define PCBATCH_COUNTER_H
 
-#include "domain.h"
+#include "domain_init.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -17,7 +17,7 @@
 #ifndef PCBATCH_STATS_H
 #define PCBATCH_STATS_H
 
-#include "domain.h"
+#include "domain_init.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,82 @@
+/* SPDX-FileCopyrightText: 2026 the pcbatch authors */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pcbatch/lock.h - the locks of the slow operations, and what a forked child has to
+ * set right. Nothing on a charge, uncharge or add takes a lock.
+ */
+#ifndef PCBATCH_LOCK_H
+#define PCBATCH_LOCK_H
+
+#include <sched.h>
+
+#include "domain.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+PCBATCH_INLINE void pcbatch_priv_reopen_gates(struct pcbatch_domain *dom)
+{
+	uint32_t c;
+
+	for (c = 0; c < dom->lines; c++) {
+		struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(dom, c);
+
+		if (pcbatch_priv_load(&stock->page.gate) != 0)
+			pcbatch_priv_store(&stock->page.gate, 0);
+		if (pcbatch_priv_load(&stock->obj.gate) != 0)
+			pcbatch_priv_store(&stock->obj.gate, 0);
+	}
+	pcbatch_priv_store(&dom->install_gate, (pcbatch_priv_load(&dom->install_gate) | 0xffff) + 1);
+}
+
+/*
+ * A child forked while a drainer had gates closed inherits them closed, and nobody
+ * would reopen them. Called by whoever finds a gate closed or is about to close
+ * one. One thread reopens; a signal handler that interrupts that very thread does
+ * it in its stead (nothing else can have closed a gate before pid is set).
+ */
+PCBATCH_COLD void pcbatch_priv_fork_check(struct pcbatch_domain *dom)
+{
+	uint64_t pid = (uint64_t)getpid();
+	uint64_t self = pid << 32 | (uint32_t)(pcbatch_priv_thread_pointer() >> 4);
+	uint64_t claim;
+
+	while (pcbatch_priv_load_acquire(&dom->pid) != pid) {
+		claim = pcbatch_priv_load(&dom->fork_claim);
+		if (claim >> 32 == pid && claim != self) {
+			(void)sched_yield();
+			continue;
+		}
+		if (claim != self && !pcbatch_priv_cas(&dom->fork_claim, claim, self))
+			continue;
+		pcbatch_priv_reopen_gates(dom);
+		pcbatch_priv_fence();
+		pcbatch_priv_store_release(&dom->pid, pid);
+	}
+}
+
+/* A lock left by a thread that fork did not copy is taken over. Not for signal handlers. */
+PCBATCH_INLINE bool pcbatch_priv_trylock(uint64_t *lock)
+{
+	uint64_t pid = (uint64_t)getpid(), holder = pcbatch_priv_load(lock);
+
+	return holder != pid && pcbatch_priv_cas(lock, holder, pid);
+}
+
+PCBATCH_INLINE void pcbatch_priv_lock(uint64_t *lock)
+{
+	while (!pcbatch_priv_trylock(lock))
+		(void)sched_yield();
+}
+
+PCBATCH_INLINE void pcbatch_priv_unlock(uint64_t *lock)
+{
+	pcbatch_priv_store_release(lock, 0);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PCBATCH_LOCK_H */
