@@ -29,10 +29,11 @@ extern "C" {
 
 #define PCBATCH_COUNTER_BATCH_MAX (1 << 30)
 
-/* Only pointers, written by init: what changes stands in the domain's per-CPU memory. */
+/* Written by init only: what changes stands in the domain's per-CPU memory. */
 struct pcbatch_counter {
-	char *cells; /* CPU 0's pcbatch_priv_cell */
-	struct pcbatch_domain *dom;
+	char *cells;    /* CPU 0's pcbatch_priv_cell */
+	uint32_t bound; /* the domain's rseq_bound; 0 also before init, when all is zero */
+	int32_t mask;   /* the domain's counter_mask */
 };
 
 /* The part of a counter's per-CPU memory that all CPUs share. */
@@ -47,6 +48,12 @@ PCBATCH_STATIC_ASSERT(sizeof(struct pcbatch_priv_counter_global) == sizeof(struc
 PCBATCH_ALWAYS_INLINE struct pcbatch_priv_counter_global *pcbatch_priv_counter_shared(const struct pcbatch_counter *c)
 {
 	return (struct pcbatch_priv_counter_global *)(void *)pcbatch_priv_shared(c->cells);
+}
+
+/* Not on the hit path, which has all it needs in the counter: a load through the domain would come before each section. */
+PCBATCH_INLINE struct pcbatch_domain *pcbatch_priv_counter_domain(const struct pcbatch_counter *c)
+{
+	return pcbatch_priv_chunk_of(c->cells)->dom;
 }
 
 /*
@@ -68,9 +75,10 @@ PCBATCH_INLINE int pcbatch_counter_init(struct pcbatch_counter *c, struct pcbatc
 	if (c->cells != NULL)
 		dom->counters++;
 	pcbatch_priv_unlock(&dom->lock);
-	c->dom = c->cells != NULL ? dom : NULL;
 	if (c->cells == NULL)
 		return -ENOMEM;
+	c->bound = dom->rseq_bound;
+	c->mask = (int32_t)dom->counter_mask;
 	if (value != 0) {
 		pcbatch_priv_store(&pcbatch_priv_counter_shared(c)->value, (uint64_t)value);
 		pcbatch_priv_store(&pcbatch_priv_counter_shared(c)->direct, (uint64_t)value);
@@ -86,16 +94,18 @@ PCBATCH_INLINE int pcbatch_counter_init(struct pcbatch_counter *c, struct pcbatc
  */
 PCBATCH_INLINE int pcbatch_counter_destroy(struct pcbatch_counter *c)
 {
-	PCBATCH_PRIV_ASSERT(c != NULL && c->dom != NULL, "counter is NULL or not initialised");
-	if (c == NULL || c->dom == NULL)
+	struct pcbatch_domain *dom;
+
+	PCBATCH_PRIV_ASSERT(c != NULL && c->cells != NULL, "counter is NULL, not initialised or destroyed");
+	if (c == NULL || c->cells == NULL)
 		return -EINVAL;
-	pcbatch_priv_fork_check(c->dom);
-	pcbatch_priv_lock(&c->dom->lock);
-	pcbatch_priv_percpu_free(c->dom, c->cells, sizeof(struct pcbatch_priv_cell), &c->dom->free_cells);
-	c->dom->counters--;
-	pcbatch_priv_unlock(&c->dom->lock);
-	c->cells = NULL;
-	c->dom = NULL;
+	dom = pcbatch_priv_counter_domain(c);
+	pcbatch_priv_fork_check(dom);
+	pcbatch_priv_lock(&dom->lock);
+	pcbatch_priv_percpu_free(dom, c->cells, sizeof(struct pcbatch_priv_cell), &dom->free_cells);
+	dom->counters--;
+	pcbatch_priv_unlock(&dom->lock);
+	memset(c, 0, sizeof(*c));
 	return 0;
 }
 
@@ -136,16 +146,18 @@ PCBATCH_INLINE void pcbatch_priv_counter_check(const struct pcbatch_counter *c, 
 
 /*
  * Where an add goes that the inlined section did not finish. cell: where it
- * committed; NULL when it did not commit.
+ * committed; NULL when it did not commit. batch: 0 means the domain's.
  */
 PCBATCH_COLD void pcbatch_priv_counter_add_slow(struct pcbatch_counter *c, int64_t delta, struct pcbatch_priv_cell *cell,
 						uint64_t batch)
 {
-	struct pcbatch_domain *dom = c->dom;
+	struct pcbatch_domain *dom = pcbatch_priv_counter_domain(c);
 	uint64_t crossed;
 	uint32_t line;
 	int i;
 
+	if (batch == 0)
+		batch = dom->counter_batch;
 	if (PCBATCH_LIKELY(cell != NULL)) {
 		pcbatch_priv_counter_check(c, cell, batch);
 		return;
@@ -164,6 +176,29 @@ PCBATCH_COLD void pcbatch_priv_counter_add_slow(struct pcbatch_counter *c, int64
 }
 
 /*
+ * Whether a total left its step. mask: -step. What is smaller than 2^31 can't change
+ * the bits above bit 31 and none of those between, so half the word will do.
+ */
+PCBATCH_ALWAYS_INLINE bool pcbatch_priv_counter_left(int64_t delta, uint64_t crossed, int32_t mask)
+{
+	if (__builtin_constant_p(delta) && delta > INT32_MIN && delta < INT32_MAX)
+		return ((uint32_t)crossed & (uint32_t)mask) != 0;
+	return (crossed & (uint64_t)(int64_t)mask) != 0;
+}
+
+PCBATCH_ALWAYS_INLINE struct pcbatch_priv_cell *pcbatch_priv_counter_hit(struct pcbatch_counter *c, int64_t delta,
+									   uint64_t *crossed)
+{
+	/* Without a libc area the domain's offset is what 0 (none) or the program's own would be; see add_slow. */
+	intptr_t off = pcbatch_priv_hit_off(0);
+
+	*crossed = UINT64_MAX;
+	if (!pcbatch_priv_try_section(off))
+		return NULL;
+	return pcbatch_priv_section_add(off, &c->bound, &c->cells, delta, crossed);
+}
+
+/*
  * Adds to the counter with the domain's batch.
  *
  * delta: units, any value.
@@ -171,16 +206,13 @@ PCBATCH_COLD void pcbatch_priv_counter_add_slow(struct pcbatch_counter *c, int64
  */
 PCBATCH_ALWAYS_INLINE void pcbatch_counter_add(struct pcbatch_counter *c, int64_t delta)
 {
-	struct pcbatch_domain *dom = c->dom;
-	intptr_t off = pcbatch_priv_hit_off(dom->rseq_off);
-	struct pcbatch_priv_cell *cell = NULL;
-	uint64_t crossed = UINT64_MAX;
+	struct pcbatch_priv_cell *cell;
+	uint64_t crossed;
 
 	PCBATCH_PRIV_ASSERT(c->cells != NULL, "counter is not initialised or destroyed");
-	if (pcbatch_priv_try_section(off))
-		cell = pcbatch_priv_section_add(off, &dom->rseq_bound, &c->cells, delta, &crossed);
-	if (PCBATCH_UNLIKELY((crossed & dom->counter_mask) != 0))
-		pcbatch_priv_counter_add_slow(c, delta, cell, dom->counter_batch);
+	cell = pcbatch_priv_counter_hit(c, delta, &crossed);
+	if (PCBATCH_UNLIKELY(pcbatch_priv_counter_left(delta, crossed, c->mask)))
+		pcbatch_priv_counter_add_slow(c, delta, cell, 0);
 }
 
 /* Subtracts delta units; INT64_MIN is its own negative. Otherwise as pcbatch_counter_add. */
@@ -199,16 +231,13 @@ PCBATCH_ALWAYS_INLINE void pcbatch_counter_sub(struct pcbatch_counter *c, int64_
  */
 PCBATCH_ALWAYS_INLINE int pcbatch_counter_add_batch(struct pcbatch_counter *c, int64_t delta, int64_t batch)
 {
-	struct pcbatch_domain *dom = c->dom;
-	intptr_t off = pcbatch_priv_hit_off(dom->rseq_off);
-	struct pcbatch_priv_cell *cell = NULL;
-	uint64_t crossed = UINT64_MAX;
+	struct pcbatch_priv_cell *cell;
+	uint64_t crossed;
 
 	if (batch < 1 || batch > PCBATCH_COUNTER_BATCH_MAX)
 		return -EINVAL;
-	if (pcbatch_priv_try_section(off))
-		cell = pcbatch_priv_section_add(off, &dom->rseq_bound, &c->cells, delta, &crossed);
-	if (PCBATCH_UNLIKELY((crossed & pcbatch_priv_counter_mask((uint64_t)batch)) != 0))
+	cell = pcbatch_priv_counter_hit(c, delta, &crossed);
+	if (PCBATCH_UNLIKELY(pcbatch_priv_counter_left(delta, crossed, (int32_t)pcbatch_priv_counter_mask((uint64_t)batch))))
 		pcbatch_priv_counter_add_slow(c, delta, cell, (uint64_t)batch);
 	return 0;
 }
@@ -238,7 +267,7 @@ PCBATCH_INLINE int64_t pcbatch_counter_read_positive(const struct pcbatch_counte
 PCBATCH_INLINE int64_t pcbatch_counter_sum(const struct pcbatch_counter *c)
 {
 	uint64_t sum = pcbatch_priv_load_acquire(&pcbatch_priv_counter_shared(c)->direct);
-	uint32_t i, lines = c->dom->lines;
+	uint32_t i, lines = pcbatch_priv_counter_domain(c)->lines;
 
 	for (i = 0; i < lines; i++)
 		sum += pcbatch_priv_load(&pcbatch_priv_cell_at(c->cells, i)->total);
@@ -261,7 +290,7 @@ PCBATCH_INLINE int pcbatch_counter_sum_fenced(const struct pcbatch_counter *c, i
 	if (value == NULL)
 		return -EINVAL;
 	pcbatch_priv_fence();
-	if (pcbatch_priv_is_rseq(c->dom))
+	if (pcbatch_priv_is_rseq(pcbatch_priv_counter_domain(c)))
 		err = pcbatch_priv_fence_rseq();
 	*value = pcbatch_counter_sum(c);
 	return err;
@@ -278,15 +307,17 @@ PCBATCH_INLINE int64_t pcbatch_counter_sum_positive(const struct pcbatch_counter
 /* read is off by less than this many units (domain's batch x CPUs), plus what calls in flight hold. */
 PCBATCH_INLINE int64_t pcbatch_counter_error_bound(const struct pcbatch_counter *c)
 {
-	return (int64_t)c->dom->counter_batch * c->dom->lines;
+	const struct pcbatch_domain *dom = pcbatch_priv_counter_domain(c);
+
+	return (int64_t)dom->counter_batch * dom->lines;
 }
 
 /* Folds what every CPU owes, so that read is exact until the next add. Walks the CPUs. */
 PCBATCH_INLINE void pcbatch_counter_flush(struct pcbatch_counter *c)
 {
-	uint32_t i;
+	uint32_t i, lines = pcbatch_priv_counter_domain(c)->lines;
 
-	for (i = 0; i < c->dom->lines; i++)
+	for (i = 0; i < lines; i++)
 		pcbatch_priv_counter_fold(c, pcbatch_priv_cell_at(c->cells, i));
 }
 

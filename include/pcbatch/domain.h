@@ -87,12 +87,18 @@ PCBATCH_STATIC_ASSERT(offsetof(struct pcbatch_priv_stock_block, obj_hits) ==
 			      offsetof(struct pcbatch_priv_stock_block, obj) + 64,
 		      "slot of percpu.h counts hits at +64");
 
-/* A piece of per-CPU memory: `lines` regions and one that all CPUs share. */
+/*
+ * A piece of per-CPU memory: a region that all CPUs share and one for each line. Its
+ * header opens the shared region, which is aligned to the region size, so that the
+ * chunk, and the domain, are found from any address in it.
+ */
 struct pcbatch_priv_chunk {
+	struct pcbatch_domain *dom;
 	struct pcbatch_priv_chunk *next;
-	char *base;  /* CPU 0's region; the shared one lies before it */
-	size_t used; /* bytes of each region */
+	size_t used; /* bytes of each region, this header's 64 included */
 };
+
+#define PCBATCH_PRIV_REGION ((size_t)1 << PCBATCH_REGION_SHIFT)
 
 struct pcbatch_domain {
 	/* Read on hits, written by init (and the batch setters) only. */
@@ -100,7 +106,7 @@ struct pcbatch_domain {
 	uint32_t rseq_bound; /* lines << PCBATCH_REGION_SHIFT; 0: no section may commit */
 	uint32_t lines;      /* CPUs, or lines of the generic backend */
 	uint64_t counter_batch;
-	uint64_t counter_mask; /* pcbatch_priv_counter_mask of it */
+	int64_t counter_mask; /* pcbatch_priv_counter_mask of it */
 	char *stock_base;      /* CPU 0's pcbatch_priv_stock_block */
 	uint64_t stat_threshold;
 	uint32_t backend;
@@ -144,9 +150,9 @@ PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_counter_step(uint64_t batch)
 }
 
 /* The bits of a total that change only when it leaves its step. */
-PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_counter_mask(uint64_t batch)
+PCBATCH_ALWAYS_INLINE int64_t pcbatch_priv_counter_mask(uint64_t batch)
 {
-	return ~(pcbatch_priv_counter_step(batch) - 1);
+	return -(int64_t)pcbatch_priv_counter_step(batch);
 }
 
 /* CPU c's part of per-CPU memory at `base` (CPU 0's). */
@@ -158,7 +164,7 @@ PCBATCH_ALWAYS_INLINE char *pcbatch_priv_part(const char *base, uint32_t c)
 /* The part that all CPUs share; before the others, so that finding it takes no look at the domain. */
 PCBATCH_ALWAYS_INLINE char *pcbatch_priv_shared(const char *base)
 {
-	return (char *)(uintptr_t)base - ((size_t)1 << PCBATCH_REGION_SHIFT);
+	return (char *)(uintptr_t)base - PCBATCH_PRIV_REGION;
 }
 
 PCBATCH_INLINE struct pcbatch_priv_cell *pcbatch_priv_cell_at(const char *base, uint32_t c)

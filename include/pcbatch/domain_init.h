@@ -72,8 +72,7 @@ PCBATCH_INLINE bool pcbatch_priv_attr_valid(const struct pcbatch_domain_attr *a)
 		return false;
 	if (a->stat_items > PCBATCH_STAT_ITEMS_MAX || a->stock_item >= a->stat_items || a->stat_batch > (1u << 20))
 		return false;
-	return 64 + sizeof(struct pcbatch_priv_cell) * a->stat_items <= ((size_t)1 << PCBATCH_REGION_SHIFT) &&
-	       sizeof(struct pcbatch_priv_stock_block) <= ((size_t)1 << PCBATCH_REGION_SHIFT);
+	return 128 + sizeof(struct pcbatch_priv_cell) * a->stat_items <= PCBATCH_PRIV_REGION;
 }
 
 /* What the attribute or the environment asks for; -EINVAL: neither rseq nor generic. */
@@ -220,8 +219,7 @@ PCBATCH_INLINE void pcbatch_priv_domain_release(struct pcbatch_domain *dom)
 		struct pcbatch_priv_chunk *chunk = dom->chunks;
 
 		dom->chunks = chunk->next;
-		pcbatch_priv_free(dom, pcbatch_priv_shared(chunk->base), pcbatch_priv_chunk_bytes(dom), 4096);
-		pcbatch_priv_free(dom, chunk, sizeof(*chunk), sizeof(void *));
+		pcbatch_priv_free(dom, chunk, pcbatch_priv_chunk_bytes(dom), PCBATCH_PRIV_REGION);
 	}
 	dom->magic = 0;
 }

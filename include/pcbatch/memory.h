@@ -60,19 +60,22 @@ PCBATCH_INLINE size_t pcbatch_priv_chunk_bytes(const struct pcbatch_domain *dom)
 	return ((size_t)dom->lines + 1) << PCBATCH_REGION_SHIFT;
 }
 
+PCBATCH_INLINE struct pcbatch_priv_chunk *pcbatch_priv_chunk_of(const char *base)
+{
+	uintptr_t shared = (uintptr_t)pcbatch_priv_shared(base);
+
+	return (struct pcbatch_priv_chunk *)(shared & ~(uintptr_t)(PCBATCH_PRIV_REGION - 1));
+}
+
 PCBATCH_INLINE struct pcbatch_priv_chunk *pcbatch_priv_chunk_new(struct pcbatch_domain *dom)
 {
 	struct pcbatch_priv_chunk *chunk =
-		(struct pcbatch_priv_chunk *)pcbatch_priv_zalloc(dom, sizeof(*chunk), sizeof(void *));
+		(struct pcbatch_priv_chunk *)pcbatch_priv_zalloc(dom, pcbatch_priv_chunk_bytes(dom), PCBATCH_PRIV_REGION);
 
 	if (chunk == NULL)
 		return NULL;
-	chunk->base = (char *)pcbatch_priv_zalloc(dom, pcbatch_priv_chunk_bytes(dom), 4096);
-	if (chunk->base == NULL) {
-		pcbatch_priv_free(dom, chunk, sizeof(*chunk), sizeof(void *));
-		return NULL;
-	}
-	chunk->base += (size_t)1 << PCBATCH_REGION_SHIFT;
+	chunk->dom = dom;
+	chunk->used = 64;
 	chunk->next = dom->chunks;
 	dom->chunks = chunk;
 	return chunk;
@@ -92,17 +95,17 @@ PCBATCH_INLINE char *pcbatch_priv_percpu_alloc(struct pcbatch_domain *dom, size_
 
 		*free_list = *shared;
 		*shared = 0;
-		return (char *)shared + ((size_t)1 << PCBATCH_REGION_SHIFT);
+		return (char *)shared + PCBATCH_PRIV_REGION;
 	}
 	at = chunk == NULL ? 0 : (chunk->used + align - 1) & ~(align - 1);
-	if (chunk == NULL || at + size > ((size_t)1 << PCBATCH_REGION_SHIFT)) {
+	if (chunk == NULL || at + size > PCBATCH_PRIV_REGION) {
 		chunk = pcbatch_priv_chunk_new(dom);
 		if (chunk == NULL)
 			return NULL;
-		at = 0;
+		at = chunk->used;
 	}
 	chunk->used = at + size;
-	return chunk->base + at;
+	return (char *)chunk + PCBATCH_PRIV_REGION + at;
 }
 
 /* The lock is held. Only words that are not zero are written, so that an untouched page stays so. */
@@ -113,7 +116,7 @@ PCBATCH_INLINE void pcbatch_priv_percpu_free(struct pcbatch_domain *dom, char *b
 	uint32_t c;
 	size_t i;
 
-	for (c = 0; c <= dom->lines; c++, word += ((size_t)1 << PCBATCH_REGION_SHIFT) / sizeof(*word))
+	for (c = 0; c <= dom->lines; c++, word += PCBATCH_PRIV_REGION / sizeof(*word))
 		for (i = 0; i < size / sizeof(*word); i++)
 			if (word[i] != 0)
 				word[i] = 0;
