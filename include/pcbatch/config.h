@@ -87,7 +87,7 @@
 #endif
 
 /*
- * log2 of the bytes that one CPU owns in a chunk of per-CPU memory, 12 to 20.
+ * log2 of the bytes that one CPU owns in a chunk of per-CPU memory, 12 to 17.
  * A chunk is (CPUs + 1) << PCBATCH_REGION_SHIFT bytes of address space, touched
  * only where used. Must be the same in every unit that shares a domain.
  */

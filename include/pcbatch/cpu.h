@@ -117,7 +117,7 @@ PCBATCH_INLINE uint32_t pcbatch_priv_parse_cpu_list(const char *text, size_t len
  */
 PCBATCH_INLINE uint32_t pcbatch_cpu_possible(void)
 {
-	char text[256];
+	char text[4096];
 	ssize_t length = -1;
 	long configured;
 #ifdef O_CLOEXEC /* strict C11 hides it */

@@ -70,22 +70,28 @@ struct pcbatch_priv_line {
 	uint64_t slot[PCBATCH_STOCK_SLOTS];
 };
 
-/* One CPU's slots. A slot's hit count stands 64 bytes behind it. */
+/*
+ * One CPU's slots. A slot's hit count stands 64 bytes behind it, and behind the gate
+ * how often a slot was given to another owner. The byte line is under the same gate
+ * and the same count; its own are not used.
+ */
 struct pcbatch_priv_stock_block {
 	struct pcbatch_priv_line page;
-	uint64_t page_hits[8];
+	uint64_t installs;
+	uint64_t page_hits[PCBATCH_STOCK_SLOTS];
 	struct pcbatch_priv_line obj;
-	uint64_t obj_hits[8];
+	uint64_t obj_reserved;
+	uint64_t obj_hits[PCBATCH_STOCK_SLOTS];
 	uint64_t counts[16];
 	struct pcbatch_priv_stats_block *changed; /* stats blocks of this CPU that changed since the last flush */
 	uint64_t reserved[7];
 };
 
 PCBATCH_STATIC_ASSERT(sizeof(struct pcbatch_priv_line) == 64, "seven slots and the gate fill a line");
-PCBATCH_STATIC_ASSERT(offsetof(struct pcbatch_priv_stock_block, page_hits) == 64, "slot of percpu.h counts hits at +64");
-PCBATCH_STATIC_ASSERT(offsetof(struct pcbatch_priv_stock_block, obj_hits) ==
+PCBATCH_STATIC_ASSERT(offsetof(struct pcbatch_priv_stock_block, installs) == 64, "the contract counts at +64");
+PCBATCH_STATIC_ASSERT(offsetof(struct pcbatch_priv_stock_block, obj_reserved) ==
 			      offsetof(struct pcbatch_priv_stock_block, obj) + 64,
-		      "slot of percpu.h counts hits at +64");
+		      "the contract counts at +64");
 
 /*
  * A piece of per-CPU memory: a region that all CPUs share and one for each line. Its

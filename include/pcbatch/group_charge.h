@@ -30,17 +30,24 @@ PCBATCH_INLINE void pcbatch_priv_group_check_high(struct pcbatch_group *g, unsig
 
 /*
  * Once more, with nothing cached under the group that refused, and nobody able to
- * cache anything before this attempt is decided: so that a refusal is right.
+ * cache anything before this attempt is decided: so that a refusal is right. Another
+ * level may refuse then, which is drained in its turn; each round adds a level, so
+ * there are no more rounds than levels.
  */
-PCBATCH_INLINE int pcbatch_priv_group_charge_drained(struct pcbatch_group *g, uint64_t pages, struct pcbatch_group *limiting,
+PCBATCH_INLINE int pcbatch_priv_group_charge_drained(struct pcbatch_group *g, uint64_t pages,
 						     struct pcbatch_page_counter **failed)
 {
 	struct pcbatch_domain *dom = g->owner.dom;
-	int err;
+	struct pcbatch_page_counter *drained = NULL;
+	int err = -ENOMEM;
 
 	pcbatch_priv_stock_hold(dom);
-	(void)pcbatch_priv_drain(dom, &limiting->owner, true, true);
-	err = pcbatch_page_counter_try_charge(&g->owner.pages, pages, failed);
+	/* What is drained once stays so while held, and with a level all below it: only a higher one is news. */
+	while (err == -ENOMEM && (drained == NULL || pcbatch_priv_page_counter_above(*failed, drained))) {
+		drained = *failed;
+		(void)pcbatch_priv_drain(dom, &pcbatch_priv_group_of_pages(drained)->owner, true, true);
+		err = pcbatch_page_counter_try_charge(&g->owner.pages, pages, failed);
+	}
 	pcbatch_priv_stock_let(dom);
 	return err;
 }
@@ -67,7 +74,7 @@ PCBATCH_INLINE int pcbatch_priv_group_charge_exact(struct pcbatch_group *g, uint
 			return 0;
 		limiting = pcbatch_priv_group_of_pages(failed);
 		pcbatch_priv_group_event(limiting, PCBATCH_EVENT_MAX);
-		if (pcbatch_priv_group_charge_drained(g, pages, limiting, &failed) == 0)
+		if (pcbatch_priv_group_charge_drained(g, pages, &failed) == 0)
 			return 0;
 		/* Another level may have refused the second time. */
 		limiting = pcbatch_priv_group_of_pages(failed);

@@ -24,8 +24,6 @@ PCBATCH_INLINE void pcbatch_priv_reopen_gates(struct pcbatch_domain *dom)
 
 		if (pcbatch_priv_load(&stock->page.gate) != 0)
 			pcbatch_priv_store(&stock->page.gate, 0);
-		if (pcbatch_priv_load(&stock->obj.gate) != 0)
-			pcbatch_priv_store(&stock->obj.gate, 0);
 	}
 	pcbatch_priv_store(&dom->install_gate, (pcbatch_priv_load(&dom->install_gate) | 0xffff) + 1);
 }

@@ -94,7 +94,9 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_obj_try_refill(struct pcbatch_
 {
 	struct pcbatch_domain *dom = owner->dom;
 	struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(dom, cpu);
+	uint64_t installs = pcbatch_priv_load_acquire(&stock->installs);
 	uint64_t old, sum = bytes;
+	bool done;
 	int k;
 
 	if (pcbatch_priv_load(&stock->page.gate) != 0)
@@ -113,31 +115,34 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_obj_try_refill(struct pcbatch_
 	r->word = pcbatch_slot_obj_pack(owner->id, (uint32_t)sum);
 	if (r->fresh)
 		pcbatch_priv_owner_get(owner);
-	if (pcbatch_priv_stock_commit(dom, cpu, &dom->install_gate, install_gate, &stock->obj.slot[r->slot], old, r->word))
+	done = r->fresh ? pcbatch_priv_stock_install(dom, cpu, installs, install_gate, &stock->obj.slot[r->slot], old, r->word)
+			: pcbatch_priv_stock_commit(dom, cpu, &dom->install_gate, install_gate, &stock->obj.slot[r->slot], old,
+						    r->word);
+	if (done)
 		return PCBATCH_PRIV_TRY_DONE;
 	if (r->fresh)
 		pcbatch_priv_owner_put(owner);
 	return PCBATCH_PRIV_TRY_AGAIN;
 }
 
-/* As pcbatch_priv_stock_recheck, of a byte slot. */
-PCBATCH_INLINE int pcbatch_priv_obj_recheck(struct pcbatch_owner *owner, uint32_t cpu, uint32_t slot, uint64_t install_gate)
+PCBATCH_INLINE int pcbatch_priv_obj_refilled(struct pcbatch_owner *owner, uint32_t cpu, uint64_t install_gate,
+					     const struct pcbatch_priv_obj_filled *r)
 {
 	struct pcbatch_domain *dom = owner->dom;
-	struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(dom, cpu);
+	struct pcbatch_priv_line *line = &pcbatch_priv_stock(dom, cpu)->obj;
 	uint64_t word;
 
-	if (pcbatch_priv_is_rseq(dom))
-		return 0;
-	if (pcbatch_priv_load(&stock->page.gate) == 0 && pcbatch_priv_load(&dom->install_gate) == install_gate)
-		return 0;
-	for (;;) {
-		word = pcbatch_priv_load(&stock->obj.slot[slot]);
-		if (pcbatch_slot_owner(word) != owner->id)
-			return 0;
-		if (pcbatch_priv_cas(&stock->obj.slot[slot], word, 0))
-			return pcbatch_priv_obj_release(dom, word);
+	if (r->victim != 0) {
+		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_EVICTION, 1);
+		/* The victim's owner hears of its own mistakes, not this one's. */
+		(void)pcbatch_priv_obj_release(dom, r->victim);
 	}
+	if (r->pages != 0)
+		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_TRIM, 1);
+	if (pcbatch_priv_stock_stays(dom, cpu, line, owner->id, r->slot, r->fresh, install_gate))
+		return 0;
+	word = pcbatch_priv_stock_take_back(line, owner->id, r->slot);
+	return word == 0 ? 0 : pcbatch_priv_obj_release(dom, word);
 }
 
 /*
@@ -163,14 +168,8 @@ PCBATCH_INLINE int pcbatch_priv_obj_refill(struct pcbatch_owner *owner, uint64_t
 		if (result == PCBATCH_PRIV_TRY_DONE) {
 			if (!surplus && !r.fresh && r.pages == 0)
 				pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_SLOW_HIT, 1);
-			if (r.victim != 0) {
-				pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_EVICTION, 1);
-				(void)pcbatch_priv_obj_release(dom, r.victim);
-			}
-			if (r.pages != 0)
-				pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_TRIM, 1);
 			*pages = r.pages;
-			return pcbatch_priv_obj_recheck(owner, cpu, r.slot, install_gate);
+			return pcbatch_priv_obj_refilled(owner, cpu, install_gate, &r);
 		}
 		if (result == PCBATCH_PRIV_TRY_CLOSED)
 			break;

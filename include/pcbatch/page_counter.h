@@ -269,6 +269,14 @@ PCBATCH_INLINE int pcbatch_page_counter_set_high(struct pcbatch_page_counter *c,
 	return 0;
 }
 
+/* Is a an ancestor of b? */
+PCBATCH_INLINE bool pcbatch_priv_page_counter_above(const struct pcbatch_page_counter *a, const struct pcbatch_page_counter *b)
+{
+	for (b = b->parent; b != NULL && b != a; b = b->parent)
+		;
+	return b != NULL;
+}
+
 /* How many more pages this level and every ancestor would take now. Never below 0. */
 PCBATCH_INLINE int64_t pcbatch_page_counter_margin(const struct pcbatch_page_counter *c)
 {

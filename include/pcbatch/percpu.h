@@ -33,6 +33,12 @@
  *	commit *word = new
  *	end; true
  *
+ * install(off, cpu, gate, installs, chk, chkval, word, old, new) -> bool
+ *	begin; if (cpu != this cpu || *gate != 0 || *(gate + 64) != installs || *chk != chkval || *word != old) fail
+ *	*(gate + 64) += 1
+ *	commit *word = new
+ *	end; true.  An abort between the two stores only makes others look again.
+ *
  * leaf(off, bound, &base, item_off, delta) -> block
  *	begin; c = cpu; if (c >= bound) fail; b = base + c
  *	if (b->armed != PCBATCH_PRIV_STATS_ARMED) fail

@@ -107,6 +107,20 @@ PCBATCH_INLINE bool pcbatch_priv_stock_commit(const struct pcbatch_domain *dom, 
 					      old, now);
 }
 
+/*
+ * The same for a slot that gets another owner. `installs` was read before the line was
+ * searched: an owner that another thread of this CPU has installed since would be
+ * missed, and have two slots. (A generic store looks for that afterwards as well.)
+ */
+PCBATCH_INLINE bool pcbatch_priv_stock_install(struct pcbatch_domain *dom, uint32_t cpu, uint64_t installs,
+					       uint64_t install_gate, uint64_t *word, uint64_t old, uint64_t now)
+{
+	if (!pcbatch_priv_is_rseq(dom))
+		return pcbatch_priv_cas(word, old, now);
+	return pcbatch_priv_section_install(dom->rseq_off, cpu, &pcbatch_priv_stock(dom, cpu)->page.gate, installs,
+					    &dom->install_gate, install_gate, word, old, now);
+}
+
 /* -1: no slot of the line is the owner's. Begins with the first probe. */
 PCBATCH_INLINE int pcbatch_priv_stock_find(const struct pcbatch_priv_line *line, uint32_t id, uint64_t *word)
 {
@@ -203,7 +217,9 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_stock_try_refill(struct pcbatc
 {
 	struct pcbatch_domain *dom = owner->dom;
 	struct pcbatch_priv_line *line = &pcbatch_priv_stock(dom, cpu)->page;
+	uint64_t installs = pcbatch_priv_load_acquire(&pcbatch_priv_stock(dom, cpu)->installs);
 	uint64_t word, base;
+	bool done;
 	int k;
 
 	if (pcbatch_priv_load(&line->gate) != 0)
@@ -218,7 +234,10 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_stock_try_refill(struct pcbatc
 	if (r->fresh)
 		pcbatch_priv_owner_get(owner);
 	PCBATCH_INJECT_C(7);
-	if (pcbatch_priv_stock_commit(dom, cpu, &dom->install_gate, install_gate, &line->slot[r->slot], word, r->step.word))
+	done = r->fresh ? pcbatch_priv_stock_install(dom, cpu, installs, install_gate, &line->slot[r->slot], word, r->step.word)
+			: pcbatch_priv_stock_commit(dom, cpu, &dom->install_gate, install_gate, &line->slot[r->slot], word,
+						    r->step.word);
+	if (done)
 		return PCBATCH_PRIV_TRY_DONE;
 	if (r->fresh)
 		pcbatch_priv_owner_put(owner);
@@ -226,34 +245,45 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_stock_try_refill(struct pcbatc
 }
 
 /*
- * The generic half of the handshake: the store is out (a full barrier), so either a
+ * The generic half of the handshakes: the store is out (a full barrier), so either a
  * drainer that closed the gate or raised the epoch before this look sees the word,
- * or this look sees that, and takes the word back.
+ * or this look sees that; and of two threads that gave an owner a slot each, at least
+ * one sees the other's. Then the word has to be taken back.
  */
-PCBATCH_INLINE int pcbatch_priv_stock_recheck(struct pcbatch_owner *owner, uint32_t cpu, uint32_t slot, uint64_t install_gate)
+PCBATCH_INLINE bool pcbatch_priv_stock_stays(struct pcbatch_domain *dom, uint32_t cpu, const struct pcbatch_priv_line *line,
+					     uint32_t id, uint32_t slot, bool fresh, uint64_t install_gate)
 {
-	struct pcbatch_domain *dom = owner->dom;
-	struct pcbatch_priv_line *line = &pcbatch_priv_stock(dom, cpu)->page;
-	uint64_t word;
+	uint32_t k;
 
 	if (pcbatch_priv_is_rseq(dom))
-		return 0;
-	if (pcbatch_priv_load(&line->gate) == 0 && pcbatch_priv_load(&dom->install_gate) == install_gate)
-		return 0;
-	for (;;) {
+		return true;
+	for (k = 0; fresh && k < PCBATCH_STOCK_SLOTS; k++)
+		if (k != slot && pcbatch_slot_owner(pcbatch_priv_load(&line->slot[k])) == id)
+			return false;
+	return pcbatch_priv_load(&pcbatch_priv_stock(dom, cpu)->page.gate) == 0 &&
+	       pcbatch_priv_load(&dom->install_gate) == install_gate;
+}
+
+/* Takes the owner's word out of the slot again, if it is still there; 0 if not. */
+PCBATCH_INLINE uint64_t pcbatch_priv_stock_take_back(struct pcbatch_priv_line *line, uint32_t id, uint32_t slot)
+{
+	uint64_t word;
+
+	do {
 		word = pcbatch_priv_load(&line->slot[slot]);
-		if (pcbatch_slot_owner(word) != owner->id)
+		if (pcbatch_slot_owner(word) != id)
 			return 0;
-		if (pcbatch_priv_cas(&line->slot[slot], word, 0))
-			return pcbatch_priv_stock_release(dom, word);
-	}
+	} while (!pcbatch_priv_cas(&line->slot[slot], word, 0));
+	return word;
 }
 
 PCBATCH_INLINE int pcbatch_priv_stock_refilled(struct pcbatch_owner *owner, uint32_t cpu, uint64_t install_gate,
 					       const struct pcbatch_priv_filled *r)
 {
 	struct pcbatch_domain *dom = owner->dom;
-	int err = 0, more;
+	struct pcbatch_priv_line *line = &pcbatch_priv_stock(dom, cpu)->page;
+	uint64_t word;
+	int err = 0, more = 0;
 
 	if (r->victim != 0) {
 		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_EVICTION, 1);
@@ -265,7 +295,10 @@ PCBATCH_INLINE int pcbatch_priv_stock_refilled(struct pcbatch_owner *owner, uint
 		err = pcbatch_priv_stock_uncharge(owner, r->step.pages);
 	}
 	pcbatch_priv_stock_stat(owner, r->step.stat);
-	more = pcbatch_priv_stock_recheck(owner, cpu, r->slot, install_gate);
+	if (!pcbatch_priv_stock_stays(dom, cpu, line, owner->id, r->slot, r->fresh, install_gate)) {
+		word = pcbatch_priv_stock_take_back(line, owner->id, r->slot);
+		more = word == 0 ? 0 : pcbatch_priv_stock_release(dom, word);
+	}
 	return err != 0 ? err : more;
 }
 
@@ -343,7 +376,7 @@ PCBATCH_INLINE int pcbatch_stock_info_read(struct pcbatch_domain *dom, struct pc
 	for (c = 0; c < dom->lines; c++) {
 		const struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(dom, c);
 
-		for (k = 0; k < 8; k++)
+		for (k = 0; k < PCBATCH_STOCK_SLOTS; k++)
 			info->hits += pcbatch_priv_load(&stock->page_hits[k]) + pcbatch_priv_load(&stock->obj_hits[k]);
 	}
 	return 0;

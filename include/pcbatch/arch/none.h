@@ -47,6 +47,14 @@ PCBATCH_INLINE bool pcbatch_priv_section_cmp_store(intptr_t off, uint32_t cpu, c
 	return false;
 }
 
+PCBATCH_INLINE bool pcbatch_priv_section_install(intptr_t off, uint32_t cpu, uint64_t *gate, uint64_t installs,
+						 const uint64_t *chk, uint64_t chkval, uint64_t *word, uint64_t old,
+						 uint64_t desired)
+{
+	(void)off, (void)cpu, (void)gate, (void)installs, (void)chk, (void)chkval, (void)word, (void)old, (void)desired;
+	return false;
+}
+
 PCBATCH_ALWAYS_INLINE struct pcbatch_priv_stats_block *pcbatch_priv_section_leaf(intptr_t off, const uint32_t *bound,
 										  char *const *base, uint64_t item_off,
 										  int64_t delta)

@@ -172,6 +172,41 @@ fail:
 	return false;
 }
 
+PCBATCH_INLINE bool pcbatch_priv_section_install(intptr_t off, uint32_t cpu, uint64_t *gate, uint64_t installs,
+						 const uint64_t *chk, uint64_t chkval, uint64_t *word, uint64_t old,
+						 uint64_t desired)
+{
+	__asm__ __volatile__ goto(PCBATCH_PRIV_SECTION_TABLE
+				  PCBATCH_PRIV_ARM("%%rax")
+				  PCBATCH_INJECT_ASM(18)
+				  "cmpl %[cpu], %%fs:4(%[off])\n\t"
+				  "jne 4f\n\t"
+				  "cmpq $0, (%[gate])\n\t"
+				  "jne 4f\n\t"
+				  "cmpq %[installs], 64(%[gate])\n\t"
+				  "jne 4f\n\t"
+				  PCBATCH_INJECT_ASM(19)
+				  "cmpq %[chkval], %[chk]\n\t"
+				  "jne 4f\n\t"
+				  "cmpq %[old], %[word]\n\t"
+				  "jne 4f\n\t"
+				  "incq 64(%[gate])\n\t"
+				  PCBATCH_INJECT_ASM(20)
+				  "movq %[desired], %[word]\n"
+				  "2:\n\t"
+				  PCBATCH_PRIV_ABORT_BEGIN
+				  "jmp %l[fail]\n\t"
+				  PCBATCH_PRIV_ABORT_END
+				  : /* no outputs */
+				  : [off] "r"(off), [cpu] "r"(cpu), [gate] "r"(gate), [installs] "r"(installs), [chk] "m"(*chk),
+				    [chkval] "r"(chkval), [word] "m"(*word), [old] "r"(old), [desired] "r"(desired)
+				  : "rax", "memory", "cc"
+				  : fail);
+	return true;
+fail:
+	return false;
+}
+
 PCBATCH_ALWAYS_INLINE struct pcbatch_priv_stats_block *pcbatch_priv_section_leaf(intptr_t off, const uint32_t *bound,
 										  char *const *base, uint64_t item_off,
 										  int64_t delta)
