@@ -68,7 +68,7 @@ PCBATCH_INLINE int pcbatch_counter_init(struct pcbatch_counter *c, struct pcbatc
 {
 	if (c == NULL || !pcbatch_priv_domain_valid(dom))
 		return -EINVAL;
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
 	c->cells = pcbatch_priv_percpu_alloc(dom, sizeof(struct pcbatch_priv_cell), sizeof(struct pcbatch_priv_cell),
 					     &dom->free_cells);
@@ -100,7 +100,7 @@ PCBATCH_INLINE int pcbatch_counter_destroy(struct pcbatch_counter *c)
 	if (c == NULL || c->cells == NULL)
 		return -EINVAL;
 	dom = pcbatch_priv_counter_domain(c);
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
 	pcbatch_priv_percpu_free(dom, c->cells, sizeof(struct pcbatch_priv_cell), &dom->free_cells);
 	dom->counters--;

@@ -92,11 +92,16 @@ PCBATCH_INLINE int pcbatch_priv_drain_take(struct pcbatch_domain *dom, const str
 	uint32_t k;
 
 	for (k = 0; k < PCBATCH_STOCK_SLOTS; k++) {
-		uint64_t word = pcbatch_priv_load(&line->slot[k]);
+		uint64_t word;
+		bool taken = false;
 
-		while (pcbatch_priv_drain_wants(dom, wanted, word) && !pcbatch_priv_cas(&line->slot[k], word, 0))
+		do {
 			word = pcbatch_priv_load(&line->slot[k]);
-		if (!pcbatch_priv_drain_wants(dom, wanted, word))
+			if (!pcbatch_priv_drain_wants(dom, wanted, word))
+				break;
+			taken = pcbatch_priv_cas(&line->slot[k], word, 0);
+		} while (!taken);
+		if (!taken)
 			continue;
 		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DRAIN, 1);
 		if (!obj)
@@ -148,10 +153,12 @@ PCBATCH_INLINE bool pcbatch_priv_drain_close(struct pcbatch_domain *dom, const s
 	return any;
 }
 
-PCBATCH_INLINE void pcbatch_priv_drain_open(struct pcbatch_domain *dom, const struct pcbatch_priv_cpu_set *closed)
+PCBATCH_INLINE void pcbatch_priv_drain_open(struct pcbatch_domain *dom, const struct pcbatch_priv_cpu_set *closed, uint64_t pid)
 {
 	uint32_t c;
 
+	if (pcbatch_priv_fork_check(dom) != pid)
+		return;
 	for (c = 0; c < dom->lines; c++)
 		if (pcbatch_priv_cpu_in(closed, c))
 			(void)pcbatch_priv_fetch_add(&pcbatch_priv_stock(dom, c)->page.gate, UINT64_MAX);
@@ -178,6 +185,7 @@ PCBATCH_INLINE int pcbatch_priv_drain_cpus(struct pcbatch_domain *dom, const str
  */
 PCBATCH_COLD int pcbatch_priv_drain_rseq(struct pcbatch_domain *dom, const struct pcbatch_priv_wanted *wanted, bool final)
 {
+	uint64_t pid = pcbatch_priv_fork_check(dom);
 	struct pcbatch_priv_cpu_set closed, fresh;
 	bool again = final;
 	int err = 0, one;
@@ -196,7 +204,7 @@ PCBATCH_COLD int pcbatch_priv_drain_rseq(struct pcbatch_domain *dom, const struc
 			break;
 		again = false;
 	}
-	pcbatch_priv_drain_open(dom, &closed);
+	pcbatch_priv_drain_open(dom, &closed, pid);
 	return err;
 }
 
@@ -222,20 +230,23 @@ PCBATCH_INLINE int pcbatch_priv_drain(struct pcbatch_domain *dom, const struct p
 
 	wanted.owner = owner;
 	wanted.subtree = subtree;
-	pcbatch_priv_fork_check(dom);
 	return pcbatch_priv_is_rseq(dom) ? pcbatch_priv_drain_rseq(dom, &wanted, final) : pcbatch_priv_drain_generic(dom, &wanted);
 }
 
 /* From here to pcbatch_priv_stock_let, nobody installs a slot, anywhere; uncharges of what has none go direct. */
-PCBATCH_INLINE void pcbatch_priv_stock_hold(struct pcbatch_domain *dom)
+PCBATCH_INLINE uint64_t pcbatch_priv_stock_hold(struct pcbatch_domain *dom)
 {
-	pcbatch_priv_fork_check(dom);
+	uint64_t pid = pcbatch_priv_fork_check(dom);
+
 	(void)pcbatch_priv_fetch_add(&dom->install_gate, 0x10000 + 1);
+	return pid;
 }
 
-PCBATCH_INLINE void pcbatch_priv_stock_let(struct pcbatch_domain *dom)
+/* pid: what pcbatch_priv_stock_hold returned; in a child forked since, nobody holds. */
+PCBATCH_INLINE void pcbatch_priv_stock_let(struct pcbatch_domain *dom, uint64_t pid)
 {
-	(void)pcbatch_priv_fetch_add(&dom->install_gate, UINT64_MAX);
+	if (pcbatch_priv_fork_check(dom) == pid)
+		(void)pcbatch_priv_fetch_add(&dom->install_gate, UINT64_MAX);
 }
 
 /* Takes an owner off the slots for good: what is cached is drained, and nothing is cached again. */
@@ -243,7 +254,7 @@ PCBATCH_INLINE int pcbatch_priv_owner_take_offline(struct pcbatch_owner *owner)
 {
 	struct pcbatch_domain *dom = owner->dom;
 
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_store(&owner->state, PCBATCH_PRIV_OWNER_OFFLINE);
 	__atomic_store_n(&owner->bound, 0, __ATOMIC_RELAXED);
 	/* Full barrier; see the install gate's reader in pcbatch_priv_stock_refill. */
@@ -337,7 +348,7 @@ PCBATCH_INLINE int pcbatch_stock_set_batch(struct pcbatch_domain *dom, uint32_t 
 	}
 	if (!pcbatch_priv_stock_batch_valid(batch, high, low))
 		return -EINVAL;
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
 	pcbatch_priv_store(&dom->stock_batch, batch);
 	pcbatch_priv_store(&dom->stock_high, high);

@@ -153,7 +153,7 @@ PCBATCH_INLINE int pcbatch_group_create(struct pcbatch_domain *dom, struct pcbat
 		return -EINVAL;
 	if (parent != NULL && parent->owner.dom != dom)
 		return -EXDEV;
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
 	pcbatch_priv_owner_reap_locked(dom);
 	if (parent != NULL && !pcbatch_priv_owner_online(&parent->owner)) {
@@ -202,7 +202,7 @@ PCBATCH_INLINE int pcbatch_group_destroy(struct pcbatch_group *g)
 		return -EINVAL;
 	owner = &g->owner;
 	dom = owner->dom;
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
 	was_online = pcbatch_priv_owner_online(owner);
 	err = pcbatch_priv_load(&owner->children) != 0 ? -EBUSY : pcbatch_priv_owner_take_offline(owner);
@@ -233,7 +233,7 @@ PCBATCH_INLINE int pcbatch_group_reap(struct pcbatch_domain *dom)
 {
 	if (!pcbatch_priv_domain_valid(dom))
 		return -EINVAL;
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
 	pcbatch_priv_owner_reap_locked(dom);
 	pcbatch_priv_unlock(&dom->lock);

@@ -39,16 +39,16 @@ PCBATCH_INLINE int pcbatch_priv_group_charge_drained(struct pcbatch_group *g, ui
 {
 	struct pcbatch_domain *dom = g->owner.dom;
 	struct pcbatch_page_counter *drained = NULL;
+	uint64_t pid = pcbatch_priv_stock_hold(dom);
 	int err = -ENOMEM;
 
-	pcbatch_priv_stock_hold(dom);
 	/* What is drained once stays so while held, and with a level all below it: only a higher one is news. */
 	while (err == -ENOMEM && (drained == NULL || pcbatch_priv_page_counter_above(*failed, drained))) {
 		drained = *failed;
 		(void)pcbatch_priv_drain(dom, &pcbatch_priv_group_of_pages(drained)->owner, true, true);
 		err = pcbatch_page_counter_try_charge(&g->owner.pages, pages, failed);
 	}
-	pcbatch_priv_stock_let(dom);
+	pcbatch_priv_stock_let(dom, pid);
 	return err;
 }
 
@@ -95,7 +95,8 @@ PCBATCH_INLINE int pcbatch_priv_group_try_charge(struct pcbatch_group *g, uint64
 	struct pcbatch_owner *owner = &g->owner;
 	struct pcbatch_domain *dom = owner->dom;
 	uint64_t batch = pcbatch_priv_load(&dom->stock_batch);
-	bool batched = pages < batch && pcbatch_priv_owner_online(owner) &&
+	/* Only where what is left of the batch can be kept. */
+	bool batched = pages < batch && pcbatch_priv_cpu(dom) < dom->lines && pcbatch_priv_owner_online(owner) &&
 		       !pcbatch_priv_stock_held(pcbatch_priv_load(&dom->install_gate));
 	int err;
 

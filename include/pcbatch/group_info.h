@@ -22,19 +22,20 @@ extern "C" {
 PCBATCH_INLINE int pcbatch_group_set_max(struct pcbatch_group *g, int64_t pages)
 {
 	struct pcbatch_domain *dom;
+	uint64_t pid;
 	int err;
 
 	if (!pcbatch_priv_group_valid(g) || !pcbatch_priv_pages_valid(pages))
 		return -EINVAL;
 	dom = g->owner.dom;
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
 	err = pcbatch_page_counter_set_max(&g->owner.pages, pages);
 	if (err == -EBUSY) {
-		pcbatch_priv_stock_hold(dom);
+		pid = pcbatch_priv_stock_hold(dom);
 		(void)pcbatch_priv_drain(dom, &g->owner, true, true);
 		err = pcbatch_page_counter_set_max(&g->owner.pages, pages);
-		pcbatch_priv_stock_let(dom);
+		pcbatch_priv_stock_let(dom, pid);
 	}
 	pcbatch_priv_unlock(&dom->lock);
 	return err;

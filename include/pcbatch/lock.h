@@ -33,8 +33,11 @@ PCBATCH_INLINE void pcbatch_priv_reopen_gates(struct pcbatch_domain *dom)
  * would reopen them. Called by whoever finds a gate closed or is about to close
  * one. One thread reopens; a signal handler that interrupts that very thread does
  * it in its stead (nothing else can have closed a gate before pid is set).
+ *
+ * Returns the process id. Whoever closes a gate keeps it and compares before
+ * reopening: in a child forked by a signal handler in between, all are open already.
  */
-PCBATCH_COLD void pcbatch_priv_fork_check(struct pcbatch_domain *dom)
+PCBATCH_COLD uint64_t pcbatch_priv_fork_check(struct pcbatch_domain *dom)
 {
 	uint64_t pid = (uint64_t)getpid();
 	uint64_t self = pid << 32 | (uint32_t)(pcbatch_priv_thread_pointer() >> 4);
@@ -52,6 +55,7 @@ PCBATCH_COLD void pcbatch_priv_fork_check(struct pcbatch_domain *dom)
 		pcbatch_priv_fence();
 		pcbatch_priv_store_release(&dom->pid, pid);
 	}
+	return pid;
 }
 
 /* A lock left by a thread that fork did not copy is taken over. Not for signal handlers. */

@@ -74,7 +74,7 @@ PCBATCH_INLINE bool pcbatch_priv_obj_consume(struct pcbatch_owner *owner, uint64
 		cpu = pcbatch_priv_stock_next(dom, cpu);
 	}
 	if (result == PCBATCH_PRIV_TRY_CLOSED)
-		pcbatch_priv_fork_check(dom);
+		(void)pcbatch_priv_fork_check(dom);
 	if (result == PCBATCH_PRIV_TRY_DONE)
 		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_SLOW_HIT, 1);
 	return result == PCBATCH_PRIV_TRY_DONE;
@@ -177,7 +177,7 @@ PCBATCH_INLINE int pcbatch_priv_obj_refill(struct pcbatch_owner *owner, uint64_t
 		cpu = pcbatch_priv_stock_next(dom, cpu);
 	}
 	if ((cpu < dom->lines && result == PCBATCH_PRIV_TRY_CLOSED) || pcbatch_priv_stock_held(install_gate))
-		pcbatch_priv_fork_check(dom);
+		(void)pcbatch_priv_fork_check(dom);
 	if (!surplus)
 		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DIRECT, 1);
 	return pcbatch_priv_obj_give_back(owner, bytes);

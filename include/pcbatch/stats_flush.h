@@ -119,7 +119,7 @@ PCBATCH_INLINE int pcbatch_stats_flush(struct pcbatch_domain *dom, struct pcbatc
 
 	if (!pcbatch_priv_domain_valid(dom))
 		return -EINVAL;
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->flush_lock);
 	err = pcbatch_priv_stats_flush_locked(dom, root);
 	pcbatch_priv_unlock(&dom->flush_lock);
@@ -133,7 +133,7 @@ PCBATCH_INLINE int pcbatch_stats_try_flush(struct pcbatch_domain *dom, struct pc
 
 	if (!pcbatch_priv_domain_valid(dom))
 		return -EINVAL;
-	pcbatch_priv_fork_check(dom);
+	(void)pcbatch_priv_fork_check(dom);
 	if (!pcbatch_priv_trylock(&dom->flush_lock))
 		return -EBUSY;
 	err = pcbatch_priv_stats_flush_locked(dom, root);

@@ -199,7 +199,7 @@ PCBATCH_INLINE bool pcbatch_priv_stock_consume(struct pcbatch_owner *owner, uint
 		return true;
 	}
 	if (result == PCBATCH_PRIV_TRY_CLOSED)
-		pcbatch_priv_fork_check(dom);
+		(void)pcbatch_priv_fork_check(dom);
 	return false;
 }
 
@@ -333,7 +333,7 @@ PCBATCH_INLINE int pcbatch_priv_stock_refill(struct pcbatch_owner *owner, uint64
 	}
 	/* Closed for good, or in a child that was forked meanwhile? */
 	if ((cpu < dom->lines && result == PCBATCH_PRIV_TRY_CLOSED) || pcbatch_priv_stock_held(install_gate))
-		pcbatch_priv_fork_check(dom);
+		(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DIRECT, 1);
 	pcbatch_priv_stock_stat(owner, stat);
 	return pcbatch_priv_stock_uncharge(owner, pages);
