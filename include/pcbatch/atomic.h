@@ -86,6 +86,21 @@ PCBATCH_ALWAYS_INLINE void *pcbatch_priv_exchange_ptr(void **p, void *v)
 	return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
 }
 
+PCBATCH_ALWAYS_INLINE void pcbatch_priv_store32(uint32_t *p, uint32_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+PCBATCH_ALWAYS_INLINE uint32_t pcbatch_priv_exchange32(uint32_t *p, uint32_t v)
+{
+	return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+}
+
+PCBATCH_ALWAYS_INLINE bool pcbatch_priv_cas32(uint32_t *p, uint32_t old, uint32_t v)
+{
+	return __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_fence(void)
 {
 #if PCBATCH_THREAD_SANITIZER
@@ -186,6 +201,29 @@ PCBATCH_ALWAYS_INLINE void *pcbatch_priv_exchange_ptr(void **p, void *v)
 	v = ck_pr_fas_ptr(p, v);
 	PCBATCH_PRIV_RMW_FENCE();
 	return v;
+}
+
+PCBATCH_ALWAYS_INLINE void pcbatch_priv_store32(uint32_t *p, uint32_t v)
+{
+	ck_pr_store_32(p, v);
+}
+
+PCBATCH_ALWAYS_INLINE uint32_t pcbatch_priv_exchange32(uint32_t *p, uint32_t v)
+{
+	PCBATCH_PRIV_RMW_FENCE();
+	v = ck_pr_fas_32(p, v);
+	PCBATCH_PRIV_RMW_FENCE();
+	return v;
+}
+
+PCBATCH_ALWAYS_INLINE bool pcbatch_priv_cas32(uint32_t *p, uint32_t old, uint32_t v)
+{
+	bool done;
+
+	PCBATCH_PRIV_RMW_FENCE();
+	done = ck_pr_cas_32(p, old, v);
+	PCBATCH_PRIV_RMW_FENCE();
+	return done;
 }
 
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_fence(void)

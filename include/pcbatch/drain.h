@@ -256,7 +256,7 @@ PCBATCH_INLINE int pcbatch_priv_owner_take_offline(struct pcbatch_owner *owner)
 
 	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_store(&owner->state, PCBATCH_PRIV_OWNER_OFFLINE);
-	__atomic_store_n(&owner->bound, 0, __ATOMIC_RELAXED);
+	pcbatch_priv_store32(&owner->bound, 0);
 	/* Full barrier; see the install gate's reader in pcbatch_priv_stock_refill. */
 	(void)pcbatch_priv_fetch_add(&dom->install_gate, 0x10000);
 	return pcbatch_priv_drain(dom, owner, false, true);
@@ -264,7 +264,7 @@ PCBATCH_INLINE int pcbatch_priv_owner_take_offline(struct pcbatch_owner *owner)
 
 PCBATCH_INLINE void pcbatch_priv_owner_take_online(struct pcbatch_owner *owner)
 {
-	__atomic_store_n(&owner->bound, owner->dom->rseq_bound, __ATOMIC_RELAXED);
+	pcbatch_priv_store32(&owner->bound, owner->dom->rseq_bound);
 	pcbatch_priv_store_release(&owner->state, PCBATCH_PRIV_OWNER_ONLINE);
 }
 

@@ -87,11 +87,6 @@ PCBATCH_INLINE void pcbatch_priv_stats_push(struct pcbatch_domain *dom, struct p
 	} while (!pcbatch_priv_cas_ptr(head, first, block));
 }
 
-PCBATCH_ALWAYS_INLINE bool pcbatch_priv_stats_cas_armed(struct pcbatch_priv_stats_block *block, uint32_t old, uint32_t now)
-{
-	return __atomic_compare_exchange_n(&block->armed, &old, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-}
-
 /* Writes the header of the block and of its ancestors' on that CPU; every writer would write the same. */
 PCBATCH_INLINE void pcbatch_priv_stats_set_up(struct pcbatch_stats_node *node, uint32_t cpu)
 {
@@ -100,7 +95,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_set_up(struct pcbatch_stats_node *node, u
 	for (; pcbatch_priv_load_ptr((void *const *)(void *)&block->node) == NULL; block = block->parent) {
 		void *parent = node->parent == NULL ? NULL : pcbatch_priv_stats_at(node->parent, cpu);
 
-		__atomic_store_n(&block->cpu, cpu, __ATOMIC_RELAXED);
+		pcbatch_priv_store32(&block->cpu, cpu);
 		pcbatch_priv_store_ptr((void **)(void *)&block->parent, parent);
 		pcbatch_priv_store_ptr((void **)(void *)&block->updates_global, pcbatch_priv_stats_updates(node));
 		pcbatch_priv_store_ptr((void **)(void *)&block->node, node);
@@ -116,12 +111,12 @@ PCBATCH_INLINE void pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint
 	struct pcbatch_priv_stats_block *block = pcbatch_priv_stats_at(node, cpu);
 
 	pcbatch_priv_stats_set_up(node, cpu);
-	if (!pcbatch_priv_stats_cas_armed(block, PCBATCH_PRIV_STATS_IDLE, PCBATCH_PRIV_STATS_QUEUEING))
+	if (!pcbatch_priv_cas32(&block->armed, PCBATCH_PRIV_STATS_IDLE, PCBATCH_PRIV_STATS_QUEUEING))
 		return;
 	PCBATCH_INJECT_C(5);
 	pcbatch_priv_stats_push(node->dom, block);
 	/* Fails when a flusher took it off again meanwhile. */
-	(void)pcbatch_priv_stats_cas_armed(block, PCBATCH_PRIV_STATS_QUEUEING, PCBATCH_PRIV_STATS_ARMED);
+	(void)pcbatch_priv_cas32(&block->armed, PCBATCH_PRIV_STATS_QUEUEING, PCBATCH_PRIV_STATS_ARMED);
 }
 
 /* Past the CPUs: what a flush would do, at once. */

@@ -59,7 +59,7 @@ PCBATCH_INLINE struct pcbatch_priv_stats_block *pcbatch_priv_stats_collect(struc
 		for (; block != NULL; block = next) {
 			next = block->next;
 			if (exactly ? block->node == root : pcbatch_priv_stats_within(block->node, root)) {
-				__atomic_store_n(&block->armed, PCBATCH_PRIV_STATS_IDLE, __ATOMIC_SEQ_CST);
+				(void)pcbatch_priv_exchange32(&block->armed, PCBATCH_PRIV_STATS_IDLE);
 				block->work = work;
 				work = block;
 			} else {
