@@ -356,6 +356,7 @@ struct pcbatch_stock_info {
 /*
  * Sums up the counts of all CPUs.
  *
+ * info: gets the counts; zeros on error.
  * Returns: 0; -EINVAL dom is not a domain or info is NULL.
  * Threading: any thread, async-signal-safe. Progress: wait-free, walks the CPUs.
  */
@@ -363,6 +364,8 @@ PCBATCH_INLINE int pcbatch_stock_info_read(struct pcbatch_domain *dom, struct pc
 {
 	uint32_t c, k;
 
+	if (info != NULL)
+		memset(info, 0, sizeof(*info));
 	if (!pcbatch_priv_domain_valid(dom) || info == NULL)
 		return -EINVAL;
 	info->hits = pcbatch_priv_count_sum(dom, PCBATCH_PRIV_COUNT_SLOW_HIT);
