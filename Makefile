@@ -34,6 +34,7 @@ singles  := $(single_src:%.c=build/%)
 twin     := $(if $(twin_src),build/examples/two_units)
 socket   := $(if $(socket_src),build/examples/memcg-socket)
 benches  := $(bench_src:%.c=build/%)
+report   := $(if $(bench_src),build/bench/report)
 examples  = $(singles) $(twin) $(socket)
 obj       = $(patsubst %,build/obj/%.o,$(basename $(1)))
 
@@ -59,7 +60,7 @@ say  = $(if $(Q),@printf '  %-4s %s\n' $(1) $@)
 
 # ---- targets -------------------------------------------------------------------------------------
 
-.PHONY: all run check bench soak install uninstall dist clean help FORCE
+.PHONY: all run check bench bench-compare soak install uninstall dist clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -80,8 +81,12 @@ check: all build/tests/rseq_probe ## run every test, on both backends where ther
 	@TEST_TIMEOUT=$(TEST_TIMEOUT) CC='$(CC)' CXX='$(CXX)' CK='$(CK)' \
 	  sh tests/run.sh $(once) $(call on_both,$(call twice,$(tests))) $(test_sh) $(smoke)
 
-bench: $(benches) ## build and run the benches
-	@set -e; for b in $(benches); do echo "== $$b"; $$b; done
+peers = $(if $(wildcard bench/peers/peers.mk),build/bench/peers_c build/bench/peers_cpp)
+bench: $(benches) $(report) $(peers) $(socket) ## measure, at most 5 minutes (QUICK=1: one); results in build/bench
+	@QUICK='$(QUICK)' CC='$(CC)' CFLAGS='$(cflags)' sh bench/run.sh
+
+bench-compare: $(report) ## what build/bench/results.json shows that OLD=file did not
+	@$(report) compare $(or $(OLD),$(error say which file: OLD=FILE)) build/bench/results.json
 
 stress = $(filter build/tests/test_stress%,$(tests))
 soak: $(stress) build/tests/rseq_probe ## run the stress tests for MINUTES=10 each
@@ -117,18 +122,18 @@ clean: ## remove build/
 	$(Q)rm -rf build
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 # ---- rules ---------------------------------------------------------------------------------------
 
 $(tests): private extra = $(cmocka_libs)
 $(socket): private extra = -lm
 
-$(tests) $(singles) $(benches) build/tests/rseq_probe: build/%: build/obj/%.o
+$(tests) $(singles) $(benches) $(report) build/tests/rseq_probe: build/%: build/obj/%.o
 $(twin): $(call obj,$(twin_src))
 $(socket): $(call obj,$(socket_src))
 
-$(tests) $(singles) $(benches) $(socket) build/tests/rseq_probe:
+$(tests) $(singles) $(benches) $(report) $(socket) build/tests/rseq_probe:
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(extra) -lpthread $(LDLIBS)
@@ -155,5 +160,7 @@ flags = $(subst ','\'',$(CC) $(CXX) $(cppflags) $(cflags) $(CXXFLAGS) $(LDFLAGS)
 build/flags: FORCE
 	@mkdir -p build
 	@echo '$(flags)' | cmp -s - $@ || echo '$(flags)' > $@
+
+include $(wildcard bench/*/*.mk)
 
 -include $(shell find build/obj -name '*.d' 2>/dev/null)

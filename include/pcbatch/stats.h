@@ -87,21 +87,29 @@ PCBATCH_INLINE void pcbatch_priv_stats_push(struct pcbatch_domain *dom, struct p
 	} while (!pcbatch_priv_cas_ptr(head, first, block));
 }
 
-/* Writes the header of the block and of its ancestors' on that CPU; every writer would write the same. */
+PCBATCH_INLINE bool pcbatch_priv_stats_is_set_up(const struct pcbatch_stats_node *node, uint32_t cpu)
+{
+	return pcbatch_priv_load_ptr((void *const *)(void *)&pcbatch_priv_stats_at(node, cpu)->node) != NULL;
+}
+
+/*
+ * Writes the header of the block and of its ancestors' on that CPU; every writer would
+ * write the same. From the top down: whoever finds a block set up walks on from it.
+ */
 PCBATCH_INLINE void pcbatch_priv_stats_set_up(struct pcbatch_stats_node *node, uint32_t cpu)
 {
-	struct pcbatch_priv_stats_block *block = pcbatch_priv_stats_at(node, cpu);
+	struct pcbatch_priv_stats_block *block;
+	struct pcbatch_stats_node *top;
 
-	for (; pcbatch_priv_load_ptr((void *const *)(void *)&block->node) == NULL; block = block->parent) {
-		void *parent = node->parent == NULL ? NULL : pcbatch_priv_stats_at(node->parent, cpu);
-
+	while (!pcbatch_priv_stats_is_set_up(node, cpu)) {
+		for (top = node; top->parent != NULL && !pcbatch_priv_stats_is_set_up(top->parent, cpu); top = top->parent)
+			;
+		block = pcbatch_priv_stats_at(top, cpu);
 		pcbatch_priv_store32(&block->cpu, cpu);
-		pcbatch_priv_store_ptr((void **)(void *)&block->parent, parent);
-		pcbatch_priv_store_ptr((void **)(void *)&block->updates_global, pcbatch_priv_stats_updates(node));
-		pcbatch_priv_store_ptr((void **)(void *)&block->node, node);
-		node = node->parent;
-		if (node == NULL)
-			return;
+		pcbatch_priv_store_ptr((void **)(void *)&block->parent,
+				       top->parent == NULL ? NULL : pcbatch_priv_stats_at(top->parent, cpu));
+		pcbatch_priv_store_ptr((void **)(void *)&block->updates_global, pcbatch_priv_stats_updates(top));
+		pcbatch_priv_store_ptr((void **)(void *)&block->node, top);
 	}
 }
 
