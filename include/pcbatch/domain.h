@@ -121,9 +121,7 @@ struct pcbatch_domain {
 
 	/* Read on slow paths. */
 	struct pcbatch_domain_attr attr; /* with the defaults filled in */
-	uint64_t stock_batch;            /* these three move at run time */
-	uint64_t stock_high;
-	uint64_t stock_low;
+	uint64_t stock_marks;            /* batch and watermarks, which move at run time, in one word */
 
 	/* Written on slow paths. */
 	uint64_t lock PCBATCH_ALIGNED(PCBATCH_CACHE_LINE); /* creation and destruction: the holder's pid */
@@ -181,6 +179,27 @@ PCBATCH_INLINE struct pcbatch_priv_cell *pcbatch_priv_cell_at(const char *base, 
 PCBATCH_INLINE struct pcbatch_priv_stock_block *pcbatch_priv_stock(const struct pcbatch_domain *dom, uint32_t c)
 {
 	return (struct pcbatch_priv_stock_block *)(void *)pcbatch_priv_part(dom->stock_base, c);
+}
+
+/* Batch, high and low mark of one moment: read one by one, a change in between could put low above high. */
+struct pcbatch_priv_marks {
+	uint32_t batch, high, low;
+};
+
+PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_marks_pack(uint32_t batch, uint32_t high, uint32_t low)
+{
+	return (uint64_t)low << 32 | (uint64_t)high << 16 | batch;
+}
+
+PCBATCH_ALWAYS_INLINE struct pcbatch_priv_marks pcbatch_priv_marks_now(const struct pcbatch_domain *dom)
+{
+	uint64_t word = pcbatch_priv_load(&dom->stock_marks);
+	struct pcbatch_priv_marks marks;
+
+	marks.batch = (uint32_t)word & 0xffff;
+	marks.high = (uint32_t)(word >> 16) & 0xffff;
+	marks.low = (uint32_t)(word >> 32);
+	return marks;
 }
 
 /*

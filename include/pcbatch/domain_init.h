@@ -188,9 +188,7 @@ PCBATCH_INLINE int pcbatch_domain_init(struct pcbatch_domain *dom, const struct 
 	dom->counter_batch = a.counter_batch;
 	dom->counter_mask = pcbatch_priv_counter_mask(a.counter_batch);
 	dom->stat_threshold = a.stat_batch;
-	dom->stock_batch = a.stock_batch;
-	dom->stock_high = a.stock_high;
-	dom->stock_low = a.stock_low;
+	dom->stock_marks = pcbatch_priv_marks_pack(a.stock_batch, a.stock_high, a.stock_low);
 	dom->pid = (uint64_t)getpid();
 	dom->stock_base = pcbatch_priv_percpu_alloc(dom, sizeof(struct pcbatch_priv_stock_block), 64, NULL);
 	if (dom->stock_base == NULL)

@@ -350,9 +350,7 @@ PCBATCH_INLINE int pcbatch_stock_set_batch(struct pcbatch_domain *dom, uint32_t 
 		return -EINVAL;
 	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
-	pcbatch_priv_store(&dom->stock_batch, batch);
-	pcbatch_priv_store(&dom->stock_high, high);
-	pcbatch_priv_store(&dom->stock_low, low);
+	pcbatch_priv_store(&dom->stock_marks, pcbatch_priv_marks_pack(batch, high, low));
 	for (id = 1; id <= dom->owner_ids; id++)
 		pcbatch_priv_owner_set_checks(pcbatch_priv_owner_at(dom, (uint32_t)id));
 	pcbatch_priv_unlock(&dom->lock);

@@ -94,7 +94,7 @@ PCBATCH_INLINE int pcbatch_priv_group_try_charge(struct pcbatch_group *g, uint64
 {
 	struct pcbatch_owner *owner = &g->owner;
 	struct pcbatch_domain *dom = owner->dom;
-	uint64_t batch = pcbatch_priv_load(&dom->stock_batch);
+	uint64_t batch = pcbatch_priv_marks_now(dom).batch;
 	/* Only where what is left of the batch can be kept. */
 	bool batched = pages < batch && pcbatch_priv_cpu(dom) < dom->lines && pcbatch_priv_owner_online(owner) &&
 		       !pcbatch_priv_stock_held(pcbatch_priv_load(&dom->install_gate));

@@ -159,11 +159,10 @@ PCBATCH_INLINE struct pcbatch_owner *pcbatch_priv_owner_new_id(struct pcbatch_do
 /* The constants of the hit path, for the batch and watermarks of now. */
 PCBATCH_INLINE void pcbatch_priv_owner_set_checks(struct pcbatch_owner *owner)
 {
-	struct pcbatch_domain *dom = owner->dom;
-	uint32_t batch = (uint32_t)dom->stock_batch, high = (uint32_t)dom->stock_high;
+	struct pcbatch_priv_marks marks = pcbatch_priv_marks_now(owner->dom);
 
-	pcbatch_priv_store(&owner->check_consume, pcbatch_slot_check_consume(owner->id, batch));
-	pcbatch_priv_store(&owner->check_refill, pcbatch_slot_check_refill(owner->id, batch, high));
+	pcbatch_priv_store(&owner->check_consume, pcbatch_slot_check_consume(owner->id, marks.batch));
+	pcbatch_priv_store(&owner->check_refill, pcbatch_slot_check_refill(owner->id, marks.batch, marks.high));
 }
 
 PCBATCH_INLINE void pcbatch_priv_owner_set_up(struct pcbatch_owner *owner, struct pcbatch_owner *parent)

@@ -161,7 +161,7 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_stock_try_consume(struct pcbat
 	if (pcbatch_priv_load(&line->gate) != 0)
 		return PCBATCH_PRIV_TRY_CLOSED;
 	k = pcbatch_priv_stock_find(line, owner->id, &word);
-	if (k < 0 || !pcbatch_slot_consume(word, pages, stat, (uint32_t)dom->stock_batch, step))
+	if (k < 0 || !pcbatch_slot_consume(word, pages, stat, pcbatch_priv_marks_now(dom).batch, step))
 		return PCBATCH_PRIV_TRY_MISS;
 	PCBATCH_INJECT_C(6);
 	if (!pcbatch_priv_stock_commit(dom, cpu, &line->gate, 0, &line->slot[k], word, step->word))
@@ -218,6 +218,7 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_stock_try_refill(struct pcbatc
 	struct pcbatch_domain *dom = owner->dom;
 	struct pcbatch_priv_line *line = &pcbatch_priv_stock(dom, cpu)->page;
 	uint64_t installs = pcbatch_priv_load_acquire(&pcbatch_priv_stock(dom, cpu)->installs);
+	struct pcbatch_priv_marks marks = pcbatch_priv_marks_now(dom);
 	uint64_t word, base;
 	bool done;
 	int k;
@@ -229,8 +230,7 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_stock_try_refill(struct pcbatc
 	base = k >= 0 ? word : pcbatch_slot_pack(owner->id, 0, 0);
 	r->victim = k >= 0 ? 0 : word;
 	r->fresh = k < 0;
-	pcbatch_slot_refill(base, pages, stat, (uint32_t)dom->stock_batch, (uint32_t)dom->stock_high, (uint32_t)dom->stock_low,
-			    &r->step);
+	pcbatch_slot_refill(base, pages, stat, marks.batch, marks.high, marks.low, &r->step);
 	if (r->fresh)
 		pcbatch_priv_owner_get(owner);
 	PCBATCH_INJECT_C(7);
@@ -317,7 +317,7 @@ PCBATCH_INLINE int pcbatch_priv_stock_refill(struct pcbatch_owner *owner, uint64
 	uint32_t cpu = pcbatch_priv_cpu(dom);
 	int i;
 
-	if (pages > dom->stock_batch || pcbatch_priv_stock_held(install_gate) || !pcbatch_priv_owner_online(owner))
+	if (pages > pcbatch_priv_marks_now(dom).batch || pcbatch_priv_stock_held(install_gate) || !pcbatch_priv_owner_online(owner))
 		cpu = UINT32_MAX;
 	for (i = 0; i < PCBATCH_RETRIES && cpu < dom->lines; i++) {
 		result = pcbatch_priv_stock_try_refill(owner, cpu, pages, stat, install_gate, &r);
