@@ -125,8 +125,10 @@ PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_load(const uint64_t *p)
 	return ck_pr_load_64(p);
 }
 
+/* ck_pr_store_64 (0.7) lets the compiler pass constants that no store instruction can hold: keep them in a register. */
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_store(uint64_t *p, uint64_t v)
 {
+	__asm__("" : "+r"(v));
 	ck_pr_store_64(p, v);
 }
 
@@ -141,7 +143,7 @@ PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_load_acquire(const uint64_t *p)
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_store_release(uint64_t *p, uint64_t v)
 {
 	ck_pr_fence_release();
-	ck_pr_store_64(p, v);
+	pcbatch_priv_store(p, v);
 }
 
 PCBATCH_ALWAYS_INLINE void *pcbatch_priv_load_ptr(void *const *p)
