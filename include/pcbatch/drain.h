@@ -155,13 +155,20 @@ PCBATCH_INLINE bool pcbatch_priv_drain_close(struct pcbatch_domain *dom, const s
 
 PCBATCH_INLINE void pcbatch_priv_drain_open(struct pcbatch_domain *dom, const struct pcbatch_priv_cpu_set *closed, uint64_t pid)
 {
+	bool forked = pcbatch_priv_fork_check(dom) != pid;
 	uint32_t c;
 
-	if (pcbatch_priv_fork_check(dom) != pid)
-		return;
-	for (c = 0; c < dom->lines; c++)
-		if (pcbatch_priv_cpu_in(closed, c))
-			(void)pcbatch_priv_fetch_add(&pcbatch_priv_stock(dom, c)->page.gate, UINT64_MAX);
+	for (c = 0; c < dom->lines; c++) {
+		uint64_t *gate = &pcbatch_priv_stock(dom, c)->page.gate;
+
+		if (!pcbatch_priv_cpu_in(closed, c))
+			continue;
+		/* Forked in the middle of closing: which of them the child's reopening came before can't be told. */
+		if (forked)
+			pcbatch_priv_store(gate, 0);
+		else
+			pcbatch_priv_lower(gate, UINT64_MAX);
+	}
 }
 
 /* Takes from the CPUs of the set. */
@@ -242,11 +249,13 @@ PCBATCH_INLINE uint64_t pcbatch_priv_stock_hold(struct pcbatch_domain *dom)
 	return pid;
 }
 
-/* pid: what pcbatch_priv_stock_hold returned; in a child forked since, nobody holds. */
+/* pid: what pcbatch_priv_stock_hold returned; in a child forked by a signal handler since, nobody else holds. */
 PCBATCH_INLINE void pcbatch_priv_stock_let(struct pcbatch_domain *dom, uint64_t pid)
 {
 	if (pcbatch_priv_fork_check(dom) == pid)
-		(void)pcbatch_priv_fetch_add(&dom->install_gate, UINT64_MAX);
+		pcbatch_priv_lower(&dom->install_gate, 0xffff);
+	else
+		pcbatch_priv_install_gate_reset(dom);
 }
 
 /* Takes an owner off the slots for good: what is cached is drained, and nothing is cached again. */

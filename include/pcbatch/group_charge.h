@@ -233,27 +233,46 @@ PCBATCH_INLINE int pcbatch_group_uncharge_direct(struct pcbatch_group *g, uint64
 
 /* --------------------------------------------------------------------- bytes */
 
+/* Charges what `bytes` need beyond those in *have, in pages, which then are in *have too. */
+PCBATCH_INLINE int pcbatch_priv_group_charge_rest(struct pcbatch_group *g, uint64_t bytes, uint64_t *have, unsigned int flags)
+{
+	uint64_t size = g->owner.dom->attr.page_size, pages;
+	int err = 0;
+
+	if (*have >= bytes)
+		return 0;
+	pages = (bytes - *have + size - 1) / size;
+	if (!pcbatch_priv_stock_consume_hit(&g->owner, pages, 0))
+		err = pcbatch_priv_group_charge_slow(g, pages, 0, flags);
+	if (err == 0)
+		*have += pages * size;
+	return err;
+}
+
 PCBATCH_COLD int pcbatch_priv_group_charge_bytes_slow(struct pcbatch_group *g, uint64_t bytes, unsigned int flags)
 {
-	uint64_t size, pages, more;
+	uint64_t have = 0, parts, more = 0;
 	int err;
 
-	if (!pcbatch_priv_group_valid(g))
-		return -EINVAL;
-	size = g->owner.dom->attr.page_size;
-	if (bytes > (uint64_t)PCBATCH_PAGES_MAX)
+	if (!pcbatch_priv_group_valid(g) || bytes > (uint64_t)PCBATCH_PAGES_MAX)
 		return -EINVAL;
 	if (bytes == 0 || (bytes <= PCBATCH_SLOT_OBJ_STEP_MAX && pcbatch_priv_obj_consume(&g->owner, bytes)))
 		return 0;
-	pages = (bytes + size - 1) / size;
-	if (!pcbatch_priv_stock_consume_hit(&g->owner, pages, 0)) {
-		err = pcbatch_priv_group_charge_slow(g, pages, 0, flags);
-		if (err != 0)
-			return err;
+	/*
+	 * Parts of pages that slots gave up come first. A refused charge drains byte slots,
+	 * so there may be some only afterwards: it is over when that brought nothing.
+	 */
+	do {
+		parts = pcbatch_priv_load(&g->owner.remainder) == 0 ? 0 : pcbatch_priv_exchange(&g->owner.remainder, 0);
+		have += parts;
+		err = pcbatch_priv_group_charge_rest(g, bytes, &have, flags);
+	} while (err == -ENOMEM && pcbatch_priv_load(&g->owner.remainder) != 0);
+	if (err != 0) {
+		(void)pcbatch_priv_obj_give_back(&g->owner, have);
+		return err;
 	}
-	if (pages * size == bytes)
-		return 0;
-	(void)pcbatch_priv_obj_refill(&g->owner, pages * size - bytes, true, &more);
+	if (have > bytes)
+		(void)pcbatch_priv_obj_refill(&g->owner, have - bytes, true, &more);
 	return more == 0 ? 0 : pcbatch_group_uncharge(g, more);
 }
 

@@ -15,6 +15,22 @@
 extern "C" {
 #endif
 
+/* Takes one off a count (the bits of mask) that a child forked right now may have found and reset to 0. */
+PCBATCH_INLINE void pcbatch_priv_lower(uint64_t *word, uint64_t mask)
+{
+	uint64_t old;
+
+	do {
+		old = pcbatch_priv_load(word);
+	} while ((old & mask) != 0 && !pcbatch_priv_cas(word, old, old - 1));
+}
+
+/* Nobody holds any more, and the epoch moves on. */
+PCBATCH_INLINE void pcbatch_priv_install_gate_reset(struct pcbatch_domain *dom)
+{
+	pcbatch_priv_store(&dom->install_gate, (pcbatch_priv_load(&dom->install_gate) | 0xffff) + 1);
+}
+
 PCBATCH_INLINE void pcbatch_priv_reopen_gates(struct pcbatch_domain *dom)
 {
 	uint32_t c;
@@ -25,7 +41,7 @@ PCBATCH_INLINE void pcbatch_priv_reopen_gates(struct pcbatch_domain *dom)
 		if (pcbatch_priv_load(&stock->page.gate) != 0)
 			pcbatch_priv_store(&stock->page.gate, 0);
 	}
-	pcbatch_priv_store(&dom->install_gate, (pcbatch_priv_load(&dom->install_gate) | 0xffff) + 1);
+	pcbatch_priv_install_gate_reset(dom);
 }
 
 /*
@@ -35,7 +51,9 @@ PCBATCH_INLINE void pcbatch_priv_reopen_gates(struct pcbatch_domain *dom)
  * it in its stead (nothing else can have closed a gate before pid is set).
  *
  * Returns the process id. Whoever closes a gate keeps it and compares before
- * reopening: in a child forked by a signal handler in between, all are open already.
+ * reopening: in a child forked by a signal handler in between, the rest is reopened
+ * outright. (So such a child must not start threads that use the domain before the
+ * handler has returned.)
  */
 PCBATCH_COLD uint64_t pcbatch_priv_fork_check(struct pcbatch_domain *dom)
 {
