@@ -85,8 +85,8 @@ peers = $(if $(wildcard bench/peers/peers.mk),build/bench/peers_c build/bench/pe
 bench: $(benches) $(report) $(peers) $(socket) ## measure, at most 5 minutes (QUICK=1: one); results in build/bench
 	@QUICK='$(QUICK)' CC='$(CC)' CFLAGS='$(cflags)' sh bench/run.sh
 
-bench-compare: $(report) ## what build/bench/results.json shows that OLD=file did not
-	@$(report) compare $(or $(OLD),$(error say which file: OLD=FILE)) build/bench/results.json
+bench-compare: $(report) ## what changed in build/bench/results.json since OLD=file (or the run before)
+	@$(report) compare '$(or $(OLD),build/bench/results.old)' build/bench/results.json
 
 stress = $(filter build/tests/test_stress%,$(tests))
 soak: $(stress) build/tests/rseq_probe ## run the stress tests for MINUTES=10 each

@@ -86,6 +86,11 @@ PCBATCH_ALWAYS_INLINE void *pcbatch_priv_exchange_ptr(void **p, void *v)
 	return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
 }
 
+PCBATCH_ALWAYS_INLINE uint32_t pcbatch_priv_load32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_store32(uint32_t *p, uint32_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
@@ -203,6 +208,11 @@ PCBATCH_ALWAYS_INLINE void *pcbatch_priv_exchange_ptr(void **p, void *v)
 	v = ck_pr_fas_ptr(p, v);
 	PCBATCH_PRIV_RMW_FENCE();
 	return v;
+}
+
+PCBATCH_ALWAYS_INLINE uint32_t pcbatch_priv_load32(const uint32_t *p)
+{
+	return ck_pr_load_32(p);
 }
 
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_store32(uint32_t *p, uint32_t v)

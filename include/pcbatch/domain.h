@@ -126,6 +126,8 @@ struct pcbatch_domain {
 	/* Written on slow paths. */
 	uint64_t lock PCBATCH_ALIGNED(PCBATCH_CACHE_LINE); /* creation and destruction: the holder's pid */
 	uint64_t flush_lock;                               /* one flusher */
+	struct pcbatch_priv_stats_block *flush_taken;      /* a list it took from a CPU, linked by next: what it has still to look at */
+	struct pcbatch_priv_stats_block *flush_work;       /* blocks it disarmed, linked by work: what it has still to read */
 	uint64_t pid;                                      /* of the process whose gates these are */
 	uint64_t fork_claim;
 	uint64_t install_gate; /* low 16 bits: who wants no new slots; above: an epoch */

@@ -113,18 +113,28 @@ PCBATCH_INLINE void pcbatch_priv_stats_set_up(struct pcbatch_stats_node *node, u
 	}
 }
 
+/* The mark of this process while it queues a block; what an interrupted parent left in a forked child is not that. */
+PCBATCH_INLINE uint32_t pcbatch_priv_stats_queueing(void)
+{
+	return PCBATCH_PRIV_STATS_QUEUEING | ((uint32_t)getpid() & ~PCBATCH_PRIV_STATS_QUEUEING);
+}
+
 /* Puts the block on its CPU's list of changed ones, unless somebody else does or did. */
 PCBATCH_INLINE void pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint32_t cpu)
 {
 	struct pcbatch_priv_stats_block *block = pcbatch_priv_stats_at(node, cpu);
+	uint32_t state = pcbatch_priv_load32(&block->armed), queueing;
 
+	if (state == PCBATCH_PRIV_STATS_ARMED)
+		return;
 	pcbatch_priv_stats_set_up(node, cpu);
-	if (!pcbatch_priv_cas32(&block->armed, PCBATCH_PRIV_STATS_IDLE, PCBATCH_PRIV_STATS_QUEUEING))
+	queueing = pcbatch_priv_stats_queueing();
+	if (state == queueing || !pcbatch_priv_cas32(&block->armed, state, queueing))
 		return;
 	PCBATCH_INJECT_C(5);
 	pcbatch_priv_stats_push(node->dom, block);
 	/* Fails when a flusher took it off again meanwhile. */
-	(void)pcbatch_priv_cas32(&block->armed, PCBATCH_PRIV_STATS_QUEUEING, PCBATCH_PRIV_STATS_ARMED);
+	(void)pcbatch_priv_cas32(&block->armed, queueing, PCBATCH_PRIV_STATS_ARMED);
 }
 
 /* Past the CPUs: what a flush would do, at once. */

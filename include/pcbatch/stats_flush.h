@@ -40,59 +40,95 @@ PCBATCH_INLINE void pcbatch_priv_stats_fold(struct pcbatch_stats_node *node, str
 	}
 }
 
-/*
- * Takes the blocks of nodes within root off the lists, disarmed and chained by
- * `work`; the others go back as they were. The flush lock is held.
- */
-PCBATCH_INLINE struct pcbatch_priv_stats_block *pcbatch_priv_stats_collect(struct pcbatch_domain *dom,
-									    const struct pcbatch_stats_node *root, bool exactly)
+/* Takes a CPU's list. It stands in the domain before it leaves the CPU, so that a child forked right now has it too. */
+PCBATCH_INLINE void pcbatch_priv_stats_take(struct pcbatch_domain *dom, uint32_t cpu)
 {
-	struct pcbatch_priv_stats_block *work = NULL, *block, *next;
+	void **head = (void **)(void *)&pcbatch_priv_stock(dom, cpu)->changed;
+
+	do {
+		dom->flush_taken = (struct pcbatch_priv_stats_block *)pcbatch_priv_load_ptr(head);
+	} while (dom->flush_taken != NULL && !pcbatch_priv_cas_ptr(head, dom->flush_taken, NULL));
+}
+
+/*
+ * Takes the blocks of nodes within root off the lists, disarmed, into flush_work; the
+ * others go back as they were. The flush lock is held.
+ */
+PCBATCH_INLINE void pcbatch_priv_stats_collect(struct pcbatch_domain *dom, const struct pcbatch_stats_node *root, bool exactly)
+{
+	struct pcbatch_priv_stats_block *block;
 	uint32_t cpu;
 
 	for (cpu = 0; cpu < dom->lines; cpu++) {
-		void **head = (void **)(void *)&pcbatch_priv_stock(dom, cpu)->changed;
-
-		if (pcbatch_priv_load_ptr(head) == NULL)
-			continue;
-		block = (struct pcbatch_priv_stats_block *)pcbatch_priv_exchange_ptr(head, NULL);
-		for (; block != NULL; block = next) {
-			next = block->next;
-			if (exactly ? block->node == root : pcbatch_priv_stats_within(block->node, root)) {
-				(void)pcbatch_priv_exchange32(&block->armed, PCBATCH_PRIV_STATS_IDLE);
-				block->work = work;
-				work = block;
-			} else {
+		pcbatch_priv_stats_take(dom, cpu);
+		while ((block = dom->flush_taken) != NULL) {
+			dom->flush_taken = block->next;
+			if (exactly ? block->node != root : !pcbatch_priv_stats_within(block->node, root)) {
 				pcbatch_priv_stats_push(dom, block);
+				continue;
 			}
+			(void)pcbatch_priv_exchange32(&block->armed, PCBATCH_PRIV_STATS_IDLE);
+			block->work = dom->flush_work;
+			dom->flush_work = block;
 		}
 	}
-	return work;
+}
+
+PCBATCH_INLINE bool pcbatch_priv_stats_listed(struct pcbatch_domain *dom, const struct pcbatch_priv_stats_block *block)
+{
+	const struct pcbatch_priv_stats_block *b = pcbatch_priv_stock(dom, block->cpu)->changed;
+
+	for (; b != NULL && b != block; b = b->next)
+		;
+	return b != NULL;
+}
+
+/* In a child forked while another thread flushed: puts what that had in its hands back on the lists. The flush lock is held. */
+PCBATCH_INLINE void pcbatch_priv_stats_recover(struct pcbatch_domain *dom)
+{
+	struct pcbatch_priv_stats_block *block;
+
+	if (dom->flush_taken != NULL && pcbatch_priv_stats_listed(dom, dom->flush_taken))
+		dom->flush_taken = NULL;
+	while ((block = dom->flush_taken) != NULL) {
+		dom->flush_taken = block->next;
+		pcbatch_priv_store32(&block->armed, PCBATCH_PRIV_STATS_IDLE);
+		pcbatch_priv_stats_arm(block->node, block->cpu);
+	}
+	while ((block = dom->flush_work) != NULL) {
+		dom->flush_work = block->work;
+		pcbatch_priv_stats_arm(block->node, block->cpu);
+	}
 }
 
 /* The fence between disarming and reading. Without it the blocks are read all the same, and stay listed. */
-PCBATCH_INLINE int pcbatch_priv_stats_fence(struct pcbatch_domain *dom, struct pcbatch_priv_stats_block *work)
+PCBATCH_INLINE int pcbatch_priv_stats_fence(struct pcbatch_domain *dom)
 {
+	struct pcbatch_priv_stats_block *block;
 	int err = 0;
 
 	pcbatch_priv_fence();
-	if (work != NULL && pcbatch_priv_is_rseq(dom))
+	if (dom->flush_work != NULL && pcbatch_priv_is_rseq(dom))
 		err = pcbatch_priv_fence_rseq();
-	for (; err != 0 && work != NULL; work = work->work)
-		pcbatch_priv_stats_arm(work->node, work->cpu);
+	for (block = dom->flush_work; err != 0 && block != NULL; block = block->work)
+		pcbatch_priv_stats_arm(block->node, block->cpu);
 	return err;
 }
 
 PCBATCH_INLINE int pcbatch_priv_stats_flush_locked(struct pcbatch_domain *dom, struct pcbatch_stats_node *root)
 {
-	struct pcbatch_priv_stats_block *work = pcbatch_priv_stats_collect(dom, root, false);
+	struct pcbatch_priv_stats_block *block;
 	struct pcbatch_stats_node *node;
-	int err = pcbatch_priv_stats_fence(dom, work);
+	int err;
 
-	for (; work != NULL; work = work->work) {
+	pcbatch_priv_stats_recover(dom);
+	pcbatch_priv_stats_collect(dom, root, false);
+	err = pcbatch_priv_stats_fence(dom);
+	while ((block = dom->flush_work) != NULL) {
+		dom->flush_work = block->work;
 		dom->flush_visits++;
-		pcbatch_priv_stats_fold(work->node, work);
-		for (node = work->node; node != NULL; node = node->parent) {
+		pcbatch_priv_stats_fold(block->node, block);
+		for (node = block->node; node != NULL; node = node->parent) {
 			if (pcbatch_priv_load(pcbatch_priv_stats_updates(node)) != 0)
 				pcbatch_priv_store(pcbatch_priv_stats_updates(node), 0);
 			if (node == root)
@@ -204,7 +240,9 @@ PCBATCH_INLINE void pcbatch_priv_stats_destroy_locked(struct pcbatch_stats_node 
 	uint32_t cpu;
 
 	pcbatch_priv_lock(&dom->flush_lock);
-	(void)pcbatch_priv_stats_collect(dom, node, true);
+	pcbatch_priv_stats_recover(dom);
+	pcbatch_priv_stats_collect(dom, node, true);
+	dom->flush_work = NULL; /* all of them are read below */
 	for (cpu = 0; cpu < dom->lines; cpu++) {
 		block = pcbatch_priv_stats_at(node, cpu);
 		if (block->node != NULL)
