@@ -18,8 +18,11 @@
 /* For the hit path only: it must be specialised by its constant arguments, and a call would cost more than it does. */
 #define PCBATCH_ALWAYS_INLINE static inline __attribute__((unused, always_inline))
 
-/* For what happens once in a batch: out of line and out of the hot cache lines. */
+/* For what happens seldom: out of line, out of the hot cache lines, and small. */
 #define PCBATCH_COLD static __attribute__((unused, noinline, cold))
+
+/* For what happens once in a batch here, and at every call on the generic backend: out of line, but fast. */
+#define PCBATCH_SLOW static __attribute__((unused, noinline))
 
 #define PCBATCH_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PCBATCH_UNLIKELY(x) __builtin_expect(!!(x), 0)

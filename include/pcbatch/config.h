@@ -100,7 +100,7 @@
 #define PCBATCH_RETRIES 3
 #endif
 
-/* The largest number of CPUs (or generic lines) that a domain will serve. */
+/* The largest number of CPUs that a domain will serve; the generic backend has four lines for each. */
 #define PCBATCH_CPUS_MAX 16384
 
 #endif /* PCBATCH_CONFIG_H */

@@ -148,7 +148,7 @@ PCBATCH_INLINE void pcbatch_priv_counter_check(const struct pcbatch_counter *c, 
  * Where an add goes that the inlined section did not finish. cell: where it
  * committed; NULL when it did not commit. batch: 0 means the domain's.
  */
-PCBATCH_COLD void pcbatch_priv_counter_add_slow(struct pcbatch_counter *c, int64_t delta, struct pcbatch_priv_cell *cell,
+PCBATCH_SLOW void pcbatch_priv_counter_add_slow(struct pcbatch_counter *c, int64_t delta, struct pcbatch_priv_cell *cell,
 						uint64_t batch)
 {
 	struct pcbatch_domain *dom = pcbatch_priv_counter_domain(c);
@@ -165,14 +165,14 @@ PCBATCH_COLD void pcbatch_priv_counter_add_slow(struct pcbatch_counter *c, int64
 	if (!pcbatch_priv_is_rseq(dom)) {
 		line = pcbatch_priv_cpu(dom);
 		if (line < dom->lines)
-			cell = pcbatch_priv_generic_add(c->cells, line, dom->lines, delta);
+			cell = pcbatch_priv_generic_add(c->cells, line, dom->lines, delta, &crossed);
 	}
 	for (i = 0; cell == NULL && i < PCBATCH_RETRIES && pcbatch_priv_is_rseq(dom); i++)
 		cell = pcbatch_priv_section_add(dom->rseq_off, &dom->rseq_bound, &c->cells, delta, &crossed);
-	if (cell != NULL)
-		pcbatch_priv_counter_check(c, cell, batch);
-	else
+	if (cell == NULL)
 		pcbatch_priv_counter_direct(c, delta);
+	else if ((crossed & (uint64_t)pcbatch_priv_counter_mask(batch)) != 0)
+		pcbatch_priv_counter_check(c, cell, batch);
 }
 
 /*
@@ -222,7 +222,8 @@ PCBATCH_ALWAYS_INLINE void pcbatch_counter_sub(struct pcbatch_counter *c, int64_
 }
 
 /*
- * Adds with a batch of this call's own: this CPU folds when it owes that much.
+ * Adds with a batch of this call's own, which decides when this CPU folds, as far as
+ * this call sees it.
  *
  * A batch above the domain's widens the error of read to batch x CPUs.
  * batch: units, 1 to PCBATCH_COUNTER_BATCH_MAX.
@@ -361,7 +362,7 @@ PCBATCH_INLINE int pcbatch_counter_compare(const struct pcbatch_counter *c, int6
  */
 PCBATCH_INLINE bool pcbatch_counter_limited_add(struct pcbatch_counter *c, int64_t limit, int64_t amount)
 {
-	int64_t value;
+	int64_t value, before;
 	bool granted;
 
 	if (amount == 0)
@@ -370,7 +371,9 @@ PCBATCH_INLINE bool pcbatch_counter_limited_add(struct pcbatch_counter *c, int64
 	pcbatch_priv_counter_direct(c, amount);
 	PCBATCH_INJECT_C(3);
 	value = pcbatch_counter_sum(c);
-	granted = amount > 0 ? value <= limit : value >= limit;
+	before = (int64_t)((uint64_t)value - (uint64_t)amount);
+	/* A value that wrapped is on the wrong side of where it was. */
+	granted = amount > 0 ? value <= limit && value > before : value >= limit && value < before;
 	if (!granted)
 		pcbatch_priv_counter_direct(c, (int64_t)(0 - (uint64_t)amount));
 	return granted;

@@ -186,9 +186,10 @@ PCBATCH_INLINE int pcbatch_group_offline(struct pcbatch_group *g)
 /*
  * Ends a group. The memory is used again for later groups, once no slot holds it.
  *
- * Returns: 0; -EINVAL g is not a group, or destroyed already; -EBUSY it has children
- *	or live charges: it stays as it was; another negative errno: the kernel refused
- *	the fence, it stays too.
+ * Returns: 0; -ERANGE it is ended like that, but more had been uncharged than charged
+ *	in its time; -EINVAL g is not a group, or destroyed already; -EBUSY it has
+ *	children or live charges: it stays as it was; another negative errno: the kernel
+ *	refused the fence, it stays too.
  * Threading: no other call on g may run or follow; not a signal handler. Progress: may block.
  */
 PCBATCH_INLINE int pcbatch_group_destroy(struct pcbatch_group *g)
@@ -214,13 +215,16 @@ PCBATCH_INLINE int pcbatch_group_destroy(struct pcbatch_group *g)
 		pcbatch_priv_unlock(&dom->lock);
 		return err;
 	}
+	/* With no live charge left, a started page is one whose bytes were uncharged twice. */
+	if (pcbatch_page_counter_underflow(&owner->pages) != 0 || pcbatch_priv_load(&owner->remainder) != 0)
+		err = -ERANGE;
 	pcbatch_priv_store(&owner->state, PCBATCH_PRIV_OWNER_DEAD);
 	if (owner->parent != NULL)
 		(void)pcbatch_priv_fetch_add(&owner->parent->children, UINT64_MAX);
 	pcbatch_priv_owner_put(owner);
 	pcbatch_priv_owner_reap_locked(dom);
 	pcbatch_priv_unlock(&dom->lock);
-	return 0;
+	return err;
 }
 
 /*

@@ -114,7 +114,7 @@ PCBATCH_INLINE int pcbatch_priv_group_try_charge(struct pcbatch_group *g, uint64
 	return 0;
 }
 
-PCBATCH_COLD int pcbatch_priv_group_charge_slow(struct pcbatch_group *g, uint64_t pages, int64_t stat, unsigned int flags)
+PCBATCH_SLOW int pcbatch_priv_group_charge_slow(struct pcbatch_group *g, uint64_t pages, int64_t stat, unsigned int flags)
 {
 	if (!pcbatch_priv_group_valid(g) || pages > (uint64_t)PCBATCH_PAGES_MAX)
 		return -EINVAL;
@@ -127,7 +127,7 @@ PCBATCH_COLD int pcbatch_priv_group_charge_slow(struct pcbatch_group *g, uint64_
 	return pcbatch_priv_group_try_charge(g, pages, stat, flags);
 }
 
-PCBATCH_COLD int pcbatch_priv_group_uncharge_slow(struct pcbatch_group *g, uint64_t pages, int64_t stat)
+PCBATCH_SLOW int pcbatch_priv_group_uncharge_slow(struct pcbatch_group *g, uint64_t pages, int64_t stat)
 {
 	if (!pcbatch_priv_group_valid(g) || pages > (uint64_t)PCBATCH_PAGES_MAX)
 		return -EINVAL;
@@ -249,7 +249,7 @@ PCBATCH_INLINE int pcbatch_priv_group_charge_rest(struct pcbatch_group *g, uint6
 	return err;
 }
 
-PCBATCH_COLD int pcbatch_priv_group_charge_bytes_slow(struct pcbatch_group *g, uint64_t bytes, unsigned int flags)
+PCBATCH_SLOW int pcbatch_priv_group_charge_bytes_slow(struct pcbatch_group *g, uint64_t bytes, unsigned int flags)
 {
 	uint64_t have = 0, parts, more = 0;
 	int err;
@@ -276,7 +276,7 @@ PCBATCH_COLD int pcbatch_priv_group_charge_bytes_slow(struct pcbatch_group *g, u
 	return more == 0 ? 0 : pcbatch_group_uncharge(g, more);
 }
 
-PCBATCH_COLD int pcbatch_priv_group_uncharge_bytes_slow(struct pcbatch_group *g, uint64_t bytes)
+PCBATCH_SLOW int pcbatch_priv_group_uncharge_bytes_slow(struct pcbatch_group *g, uint64_t bytes)
 {
 	uint64_t size, pages = 0, more = 0;
 	int err, err2 = 0;

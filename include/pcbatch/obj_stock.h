@@ -76,7 +76,7 @@ PCBATCH_INLINE bool pcbatch_priv_obj_consume(struct pcbatch_owner *owner, uint64
 	if (result == PCBATCH_PRIV_TRY_CLOSED)
 		(void)pcbatch_priv_fork_check(dom);
 	if (result == PCBATCH_PRIV_TRY_DONE)
-		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_SLOW_HIT, 1);
+		pcbatch_priv_stock_count_hit(dom, cpu);
 	return result == PCBATCH_PRIV_TRY_DONE;
 }
 
@@ -167,7 +167,7 @@ PCBATCH_INLINE int pcbatch_priv_obj_refill(struct pcbatch_owner *owner, uint64_t
 		result = pcbatch_priv_obj_try_refill(owner, cpu, bytes, install_gate, &r);
 		if (result == PCBATCH_PRIV_TRY_DONE) {
 			if (!surplus && !r.fresh && r.pages == 0)
-				pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_SLOW_HIT, 1);
+				pcbatch_priv_stock_count_hit(dom, cpu);
 			*pages = r.pages;
 			return pcbatch_priv_obj_refilled(owner, cpu, install_gate, &r);
 		}

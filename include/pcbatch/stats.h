@@ -169,7 +169,7 @@ PCBATCH_INLINE uint64_t pcbatch_priv_stats_level_generic(struct pcbatch_priv_sta
 }
 
 /* Continues the walk at `node` on whatever CPU this thread is on by now. */
-PCBATCH_COLD void pcbatch_priv_stats_walk_slow(struct pcbatch_stats_node *node, uint64_t amount)
+PCBATCH_SLOW void pcbatch_priv_stats_walk_slow(struct pcbatch_stats_node *node, uint64_t amount)
 {
 	struct pcbatch_domain *dom = node->dom;
 	struct pcbatch_priv_stats_block *block;
@@ -223,7 +223,27 @@ PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_magnitude(int64_t delta)
 	return magnitude < (UINT64_C(1) << 40) ? magnitude : UINT64_C(1) << 40;
 }
 
-PCBATCH_COLD void pcbatch_priv_stats_mod_slow(struct pcbatch_stats_node *node, uint32_t item, int64_t delta)
+/*
+ * The leaf of percpu.h with atomics: first the value (a full barrier), then a look
+ * whether the block is on its list; a flusher disarms first and then reads the value.
+ * False, and nothing added, while another thread is in the middle of listing it.
+ */
+PCBATCH_INLINE bool pcbatch_priv_stats_add_generic(struct pcbatch_stats_node *node, uint32_t cpu, uint64_t item_off, uint64_t delta)
+{
+	struct pcbatch_priv_stats_block *block = pcbatch_priv_stats_at(node, cpu);
+	uint64_t *total = (uint64_t *)(void *)((char *)block + item_off);
+
+	if (pcbatch_priv_load32(&block->armed) != PCBATCH_PRIV_STATS_ARMED)
+		return false;
+	(void)pcbatch_priv_fetch_add(total, delta);
+	pcbatch_priv_stats_arm(node, cpu);
+	if (pcbatch_priv_load32(&block->armed) == PCBATCH_PRIV_STATS_ARMED)
+		return true;
+	(void)pcbatch_priv_fetch_add(total, 0 - delta);
+	return false;
+}
+
+PCBATCH_SLOW void pcbatch_priv_stats_mod_slow(struct pcbatch_stats_node *node, uint32_t item, int64_t delta)
 {
 	const uint64_t item_off = sizeof(struct pcbatch_priv_stats_block) + sizeof(struct pcbatch_priv_cell) * (uint64_t)item;
 	struct pcbatch_domain *dom = node->dom;
@@ -243,10 +263,8 @@ PCBATCH_COLD void pcbatch_priv_stats_mod_slow(struct pcbatch_stats_node *node, u
 			pcbatch_priv_stats_walk(dom, block, pcbatch_priv_magnitude(delta));
 			return;
 		}
-		/* First the value (a full barrier), then a second look: a flusher disarms first, then reads the value. */
-		block = pcbatch_priv_stats_at(node, cpu);
-		(void)pcbatch_priv_fetch_add((uint64_t *)(void *)((char *)block + item_off), (uint64_t)delta);
-		pcbatch_priv_stats_arm(node, cpu);
+		if (!pcbatch_priv_stats_add_generic(node, cpu, item_off, (uint64_t)delta))
+			break;
 		pcbatch_priv_stats_walk_slow(node, pcbatch_priv_magnitude(delta));
 		return;
 	}

@@ -177,6 +177,20 @@ PCBATCH_INLINE uint32_t pcbatch_priv_stock_next(const struct pcbatch_domain *dom
 	return cpu + 1 >= dom->lines ? 0 : cpu + 1;
 }
 
+/*
+ * A hit on the slow path. A generic line is shared by few threads, and two that count
+ * at the same moment may count one: an atomic would cost as much as the hit did.
+ */
+PCBATCH_INLINE void pcbatch_priv_stock_count_hit(struct pcbatch_domain *dom, uint32_t cpu)
+{
+	uint64_t *hits = &pcbatch_priv_stock(dom, cpu)->page_hits[0];
+
+	if (pcbatch_priv_is_rseq(dom))
+		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_SLOW_HIT, 1);
+	else
+		pcbatch_priv_store(hits, pcbatch_priv_load(hits) + 1);
+}
+
 /* Consumes from any slot of this CPU's line; false: it has not enough, or can't be used now. */
 PCBATCH_INLINE bool pcbatch_priv_stock_consume(struct pcbatch_owner *owner, uint64_t pages, int64_t stat)
 {
@@ -194,7 +208,7 @@ PCBATCH_INLINE bool pcbatch_priv_stock_consume(struct pcbatch_owner *owner, uint
 		cpu = pcbatch_priv_stock_next(dom, cpu);
 	}
 	if (result == PCBATCH_PRIV_TRY_DONE) {
-		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_SLOW_HIT, 1);
+		pcbatch_priv_stock_count_hit(dom, cpu);
 		pcbatch_priv_stock_stat(owner, step.stat);
 		return true;
 	}
@@ -323,7 +337,7 @@ PCBATCH_INLINE int pcbatch_priv_stock_refill(struct pcbatch_owner *owner, uint64
 		result = pcbatch_priv_stock_try_refill(owner, cpu, pages, stat, install_gate, &r);
 		if (result == PCBATCH_PRIV_TRY_DONE) {
 			if (!surplus && !r.fresh && r.step.pages == 0)
-				pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_SLOW_HIT, 1);
+				pcbatch_priv_stock_count_hit(dom, cpu);
 			return pcbatch_priv_stock_refilled(owner, cpu, install_gate, &r);
 		}
 		if (result == PCBATCH_PRIV_TRY_CLOSED)
@@ -341,7 +355,7 @@ PCBATCH_INLINE int pcbatch_priv_stock_refill(struct pcbatch_owner *owner, uint64
 
 /* ------------------------------------------------------------------- visible */
 
-/* What the slots of a domain have done so far; aborted tries may count a hit too many. */
+/* What the slots of a domain have done so far. Aborted tries may count a hit too many; generic lines may miss some. */
 struct pcbatch_stock_info {
 	uint64_t hits;          /* charges and uncharges that touched this CPU's line only */
 	uint64_t misses;        /* charges that had to go to the page counters */

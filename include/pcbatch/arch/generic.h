@@ -27,7 +27,8 @@ PCBATCH_ALWAYS_INLINE uint32_t pcbatch_priv_generic_line(uint32_t lines)
 }
 
 /* add of percpu.h; `line` is where to begin. The last try does not depend on anybody. */
-PCBATCH_INLINE struct pcbatch_priv_cell *pcbatch_priv_generic_add(char *base, uint32_t line, uint32_t lines, int64_t delta)
+PCBATCH_INLINE struct pcbatch_priv_cell *pcbatch_priv_generic_add(char *base, uint32_t line, uint32_t lines, int64_t delta,
+								   uint64_t *crossed)
 {
 	struct pcbatch_priv_cell *cell = (struct pcbatch_priv_cell *)(base + ((size_t)line << PCBATCH_REGION_SHIFT));
 	uint64_t old;
@@ -35,12 +36,14 @@ PCBATCH_INLINE struct pcbatch_priv_cell *pcbatch_priv_generic_add(char *base, ui
 
 	for (i = 0; i < PCBATCH_RETRIES; i++) {
 		old = pcbatch_priv_load(&cell->total);
+		*crossed = old ^ (old + (uint64_t)delta);
 		if (pcbatch_priv_cas(&cell->total, old, old + (uint64_t)delta))
 			return cell;
 		line = line + 1 == lines ? 0 : line + 1;
 		cell = (struct pcbatch_priv_cell *)(base + ((size_t)line << PCBATCH_REGION_SHIFT));
 	}
-	(void)pcbatch_priv_fetch_add(&cell->total, (uint64_t)delta);
+	old = pcbatch_priv_fetch_add(&cell->total, (uint64_t)delta);
+	*crossed = old ^ (old + (uint64_t)delta);
 	return cell;
 }
 
