@@ -298,6 +298,7 @@ static void inside_own_drain(void **state)
 #define TRAP_FLAG 0x100
 
 static uint64_t step_now, step_at;
+static void (*step_action)(void);
 
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
@@ -309,7 +310,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		return;
 	uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 	if (step_now == step_at)
-		fork_and_use();
+		step_action();
 }
 
 static void step_on(void)
@@ -337,6 +338,7 @@ static void at_each_instruction(void **state)
 	action.sa_sigaction = on_trap;
 	action.sa_flags = SA_SIGINFO;
 	(void)sigaction(SIGTRAP, &action, NULL);
+	step_action = fork_and_use;
 	forks = 0;
 	stride = pcbatch_domain_backend(&tree.dom) == PCBATCH_BACKEND_RSEQ ? 5 : 37;
 	stride = stress_env("PCBATCH_SOAK_SECONDS", 0) != 0 ? 1 : stride;
@@ -502,6 +504,74 @@ static void while_flushing(void **state)
 	end();
 }
 
+#if defined(__x86_64__)
+/* As if another thread had forked: the child has the flush half done, and never comes back to it. */
+static void fork_in_flush(void)
+{
+	pid_t pid = fork();
+	int round, g, m;
+
+	forks++;
+	if (pid > 0) {
+		STRESS_EQUAL(stress_wait(pid), 0);
+		return;
+	}
+	for (round = 0; round < 3; round++) {
+		for (g = 0; g < tree.groups; g++) {
+			STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[g], 0, 1), 0);
+			mine.other[g]++;
+		}
+		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+	}
+	/* The one block in hand may have lost what it had, but takes part again. */
+	for (g = 0; g < tree.groups; g++) {
+		int64_t all = 0, read = pcbatch_group_stat_read(tree.group[g], 0);
+
+		for (m = g; m < tree.groups; m++)
+			all += stress_below(&tree, m, g) ? mine.other[m] : 0;
+		STRESS_CHECK(read == all || read == all - 1, read, all);
+	}
+	_exit(stress_status());
+}
+
+static void at_each_instruction_of_a_flush(void **state)
+{
+	struct sigaction action;
+	int subtree, g;
+
+	(void)state;
+	begin();
+	tree.groups = 4;
+	stress_pin(0);
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = on_trap;
+	action.sa_flags = SA_SIGINFO;
+	(void)sigaction(SIGTRAP, &action, NULL);
+	step_action = fork_in_flush;
+	forks = 0;
+	for (subtree = 0; subtree < 2; subtree++)
+		for (step_at = 1; stress_failures == 0; step_at++) {
+			for (g = 0; g < tree.groups; g++) {
+				STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[g], 0, 1), 0);
+				mine.other[g]++;
+			}
+			step_now = 0;
+			step_on();
+			STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, subtree ? &tree.group[2]->owner.stats : NULL), 0);
+			step_off();
+			STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+			if (stress_failures != 0)
+				fprintf(stderr, "subtree %d, instruction %" PRIu64 "\n", subtree, step_at);
+			if (step_now < step_at)
+				break;
+		}
+	printf("at_each_instruction_of_a_flush: %d forks\n", forks);
+	tree.groups = 9;
+	stress_unpin();
+	end();
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,6 +583,9 @@ int main(void)
 #endif
 		stress_test(at_random_moments),
 		stress_test(while_flushing),
+#if defined(__x86_64__)
+		stress_test(at_each_instruction_of_a_flush),
+#endif
 	};
 
 	cmocka_set_test_filter(getenv("PCBATCH_TEST"));

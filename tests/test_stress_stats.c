@@ -10,6 +10,10 @@ static void test_hook(int n);
 #define PCBATCH_INJECT_C(n) test_hook(n)
 #include "stress.h"
 
+#if defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
 static __thread int hook_at; /* the point at which this thread parks, once */
 static uint32_t parked, go;
 
@@ -91,6 +95,109 @@ static void queueing_on_one_line(void **state)
 	attr.current_cpu = cpu_zero;
 	flush_while_queueing(&attr);
 }
+
+#if defined(__x86_64__)
+#define TRAP_FLAG 0x100
+
+/*
+ * The same with two of them: the first stops at each instruction of its update in
+ * turn, a flush takes its block, the second starts to queue it again and stops there,
+ * and the first goes on. What a third thread then updates must not be left out.
+ */
+static __thread uint64_t step_now;
+static uint64_t step_at;
+static uint32_t stopped, go_on, finished;
+
+static void on_trap(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = (ucontext_t *)context;
+
+	(void)sig;
+	(void)info;
+	if (++step_now < step_at)
+		return;
+	uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+	__atomic_store_n(&stopped, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&go_on, __ATOMIC_SEQ_CST))
+		(void)sched_yield();
+}
+
+static void *stepping(void *arg)
+{
+	(void)arg;
+	stress_pin(0);
+	step_now = 0;
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
+	(void)pcbatch_group_stat_mod(leaf, 0, 1);
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(unsigned long long)TRAP_FLAG);
+	__atomic_store_n(&finished, step_now < step_at ? 2 : 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&stopped, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void *queueing_too(void *arg)
+{
+	(void)queueing(arg);
+	__atomic_store_n(&parked, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void wait_for(const uint32_t *flag)
+{
+	while (!__atomic_load_n(flag, __ATOMIC_SEQ_CST))
+		(void)sched_yield();
+}
+
+static void two_queueing(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	struct sigaction action;
+	pthread_t first, second;
+	int64_t before;
+	int line;
+
+	(void)state;
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = on_trap;
+	action.sa_flags = SA_SIGINFO;
+	(void)sigaction(SIGTRAP, &action, NULL);
+	for (line = 0; line < 2; line++) {
+		(void)pcbatch_domain_attr_init(&attr);
+		attr.current_cpu = line != 0 ? cpu_zero : NULL;
+		assert_int_equal(pcbatch_domain_init(&dom, &attr), 0);
+		assert_int_equal(pcbatch_group_create(&dom, NULL, NULL, &top), 0);
+		assert_int_equal(pcbatch_group_create(&dom, top, NULL, &leaf), 0);
+		stress_pin(0);
+		for (step_at = 1; stress_failures == 0; step_at++) {
+			parked = go = stopped = go_on = finished = 0;
+			assert_int_equal(pthread_create(&first, NULL, stepping, NULL), 0);
+			wait_for(&stopped);
+			STRESS_EQUAL(pcbatch_stats_flush(&dom, NULL), 0);
+			assert_int_equal(pthread_create(&second, NULL, queueing_too, NULL), 0);
+			wait_for(&parked);
+			__atomic_store_n(&go_on, 1, __ATOMIC_SEQ_CST);
+			wait_for(&finished);
+			before = pcbatch_group_stat_read(top, 0);
+			STRESS_EQUAL(pcbatch_group_stat_mod(leaf, 0, 10), 0);
+			STRESS_EQUAL(pcbatch_stats_flush(&dom, NULL), 0);
+			STRESS_CHECK(pcbatch_group_stat_read(top, 0) >= before + 10, pcbatch_group_stat_read(top, 0), step_at);
+			__atomic_store_n(&go, 1, __ATOMIC_SEQ_CST);
+			(void)pthread_join(first, NULL);
+			(void)pthread_join(second, NULL);
+			STRESS_EQUAL(pcbatch_stats_flush(&dom, NULL), 0);
+			STRESS_EQUAL(pcbatch_group_stat_read(top, 0), 12 * (int64_t)step_at);
+			if (finished == 2)
+				break;
+		}
+		printf("two_queueing: %" PRIu64 " points\n", step_at);
+		assert_int_equal(pcbatch_group_destroy(leaf), 0);
+		assert_int_equal(pcbatch_group_destroy(top), 0);
+		assert_int_equal(pcbatch_domain_destroy(&dom), 0);
+	}
+	stress_unpin();
+	assert_int_equal(stress_failures, 0);
+}
+#endif
 
 /* -------------------------------------------------------------------- storm */
 
@@ -234,6 +341,9 @@ int main(void)
 		stress_test(storm),
 		stress_test(queueing_on_this_cpu),
 		stress_test(queueing_on_one_line),
+#if defined(__x86_64__)
+		stress_test(two_queueing),
+#endif
 	};
 
 	cmocka_set_test_filter(getenv("PCBATCH_TEST"));

@@ -30,6 +30,13 @@ extern "C" {
 
 #if PCBATCH_USE_BUILTINS
 
+/* A sequentially consistent exclusive pair on AArch64 lets later loads pass its store. */
+#if defined(__aarch64__)
+#define PCBATCH_PRIV_RMW_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#else
+#define PCBATCH_PRIV_RMW_FENCE() ((void)0)
+#endif
+
 PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_load(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
@@ -62,28 +69,47 @@ PCBATCH_ALWAYS_INLINE void pcbatch_priv_store_ptr(void **p, void *v)
 
 PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_fetch_add(uint64_t *p, uint64_t v)
 {
-	return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	v = __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	return v;
 }
 
 PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_exchange(uint64_t *p, uint64_t v)
 {
-	return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	v = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	return v;
 }
 
 /* True when *p was old and is now v. */
 PCBATCH_ALWAYS_INLINE bool pcbatch_priv_cas(uint64_t *p, uint64_t old, uint64_t v)
 {
-	return __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	bool done;
+
+	PCBATCH_PRIV_RMW_FENCE();
+	done = __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	return done;
 }
 
 PCBATCH_ALWAYS_INLINE bool pcbatch_priv_cas_ptr(void **p, void *old, void *v)
 {
-	return __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	bool done;
+
+	PCBATCH_PRIV_RMW_FENCE();
+	done = __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	return done;
 }
 
 PCBATCH_ALWAYS_INLINE void *pcbatch_priv_exchange_ptr(void **p, void *v)
 {
-	return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	v = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	return v;
 }
 
 PCBATCH_ALWAYS_INLINE uint32_t pcbatch_priv_load32(const uint32_t *p)
@@ -98,12 +124,20 @@ PCBATCH_ALWAYS_INLINE void pcbatch_priv_store32(uint32_t *p, uint32_t v)
 
 PCBATCH_ALWAYS_INLINE uint32_t pcbatch_priv_exchange32(uint32_t *p, uint32_t v)
 {
-	return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	v = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	return v;
 }
 
 PCBATCH_ALWAYS_INLINE bool pcbatch_priv_cas32(uint32_t *p, uint32_t old, uint32_t v)
 {
-	return __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	bool done;
+
+	PCBATCH_PRIV_RMW_FENCE();
+	done = __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	PCBATCH_PRIV_RMW_FENCE();
+	return done;
 }
 
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_fence(void)
@@ -118,6 +152,18 @@ PCBATCH_ALWAYS_INLINE void pcbatch_priv_fence(void)
 }
 
 #else /* Concurrency Kit */
+
+/*
+ * Its fences follow the memory model that its own build was configured for, which a
+ * cross build takes from the wrong machine: on AArch64 the strict ones are asked for.
+ */
+#if defined(__aarch64__)
+#define PCBATCH_PRIV_ACQUIRE() ck_pr_fence_strict_acquire()
+#define PCBATCH_PRIV_RELEASE() ck_pr_fence_strict_release()
+#else
+#define PCBATCH_PRIV_ACQUIRE() ck_pr_fence_acquire()
+#define PCBATCH_PRIV_RELEASE() ck_pr_fence_release()
+#endif
 
 #if defined(__aarch64__)
 #define PCBATCH_PRIV_RMW_FENCE() ck_pr_fence_strict_memory()
@@ -141,13 +187,13 @@ PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_load_acquire(const uint64_t *p)
 {
 	uint64_t v = ck_pr_load_64(p);
 
-	ck_pr_fence_acquire();
+	PCBATCH_PRIV_ACQUIRE();
 	return v;
 }
 
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_store_release(uint64_t *p, uint64_t v)
 {
-	ck_pr_fence_release();
+	PCBATCH_PRIV_RELEASE();
 	pcbatch_priv_store(p, v);
 }
 
@@ -155,13 +201,13 @@ PCBATCH_ALWAYS_INLINE void *pcbatch_priv_load_ptr(void *const *p)
 {
 	void *v = ck_pr_load_ptr(p);
 
-	ck_pr_fence_acquire();
+	PCBATCH_PRIV_ACQUIRE();
 	return v;
 }
 
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_store_ptr(void **p, void *v)
 {
-	ck_pr_fence_release();
+	PCBATCH_PRIV_RELEASE();
 	ck_pr_store_ptr(p, v);
 }
 
@@ -243,9 +289,12 @@ PCBATCH_ALWAYS_INLINE void pcbatch_priv_fence(void)
 	ck_pr_fence_strict_memory();
 }
 
-#undef PCBATCH_PRIV_RMW_FENCE
+#undef PCBATCH_PRIV_ACQUIRE
+#undef PCBATCH_PRIV_RELEASE
 
 #endif
+
+#undef PCBATCH_PRIV_RMW_FENCE
 
 /* The new value of *p after adding v. */
 PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_add_return(uint64_t *p, uint64_t v)

@@ -68,7 +68,7 @@ PCBATCH_COLD void pcbatch_priv_panic(const char *text, size_t length)
 #define PCBATCH_PRIV_ASSERT(cond, text) ((void)0)
 #endif
 
-/* Tests define these to delay or interrupt inside a section; x86-64 may clobber nothing but flags. */
+/* Tests define these to delay or interrupt inside a section; x86-64 may clobber flags, AArch64 also x16 and x17. */
 #ifndef PCBATCH_INJECT_ASM
 #define PCBATCH_INJECT_ASM(n)
 #endif

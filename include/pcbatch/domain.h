@@ -127,6 +127,7 @@ struct pcbatch_domain {
 	uint64_t lock PCBATCH_ALIGNED(PCBATCH_CACHE_LINE); /* creation and destruction: the holder's pid */
 	uint64_t flush_lock;                               /* one flusher */
 	struct pcbatch_priv_stats_block *flush_taken;      /* a list it took from a CPU, linked by next: what it has still to look at */
+	struct pcbatch_priv_stats_block *flush_hand;       /* the block it is at */
 	struct pcbatch_priv_stats_block *flush_work;       /* blocks it disarmed, linked by work: what it has still to read */
 	uint64_t pid;                                      /* of the process whose gates these are */
 	uint64_t fork_claim;

@@ -77,7 +77,7 @@ struct pcbatch_priv_cell {
 };
 
 #define PCBATCH_PRIV_STATS_IDLE 0    /* not in the list of changed blocks (or not set up) */
-#define PCBATCH_PRIV_STATS_QUEUEING 0x80000000u /* somebody in the process whose id is in the other bits is putting it there */
+#define PCBATCH_PRIV_STATS_QUEUEING 0x80000000u /* the process and thread of the other bits are putting it there */
 #define PCBATCH_PRIV_STATS_ARMED 2   /* there: updates need not care */
 
 /* An owner's statistics on one CPU: the header line; the items' cells follow it. */

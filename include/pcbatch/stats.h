@@ -113,28 +113,45 @@ PCBATCH_INLINE void pcbatch_priv_stats_set_up(struct pcbatch_stats_node *node, u
 	}
 }
 
-/* The mark of this process while it queues a block; what an interrupted parent left in a forked child is not that. */
+/*
+ * The mark of this thread while it queues a block. Of the process, so that what an
+ * interrupted parent left in a forked child is not taken for it; of the thread, so
+ * that one that was stopped in the middle can't finish what another began since.
+ */
 PCBATCH_INLINE uint32_t pcbatch_priv_stats_queueing(void)
 {
-	return PCBATCH_PRIV_STATS_QUEUEING | ((uint32_t)getpid() & ~PCBATCH_PRIV_STATS_QUEUEING);
+	uint64_t thread = (uint64_t)pcbatch_priv_thread_pointer() * UINT64_C(0x9e3779b97f4a7c15);
+
+	return PCBATCH_PRIV_STATS_QUEUEING | ((uint32_t)getpid() & 0x7fff) << 16 | (uint32_t)(thread >> 48);
 }
 
-/* Puts the block on its CPU's list of changed ones, unless somebody else does or did. */
-PCBATCH_INLINE void pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint32_t cpu)
+/*
+ * Puts the block on its CPU's list of changed ones. True when it was or is now there:
+ * whatever was added before is then in the next flush, or in one since. False while
+ * another thread is putting it there.
+ */
+PCBATCH_INLINE bool pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint32_t cpu)
 {
 	struct pcbatch_priv_stats_block *block = pcbatch_priv_stats_at(node, cpu);
 	uint32_t state = pcbatch_priv_load32(&block->armed), queueing;
 
 	if (state == PCBATCH_PRIV_STATS_ARMED)
-		return;
+		return true;
 	pcbatch_priv_stats_set_up(node, cpu);
 	queueing = pcbatch_priv_stats_queueing();
-	if (state == queueing || !pcbatch_priv_cas32(&block->armed, state, queueing))
-		return;
+	do {
+		state = pcbatch_priv_load32(&block->armed);
+		if (state == PCBATCH_PRIV_STATS_ARMED)
+			return true;
+		/* The marks of one process differ below bit 16 only. */
+		if (state >> 16 == queueing >> 16)
+			return false;
+	} while (!pcbatch_priv_cas32(&block->armed, state, queueing));
 	PCBATCH_INJECT_C(5);
 	pcbatch_priv_stats_push(node->dom, block);
 	/* Fails when a flusher took it off again meanwhile. */
 	(void)pcbatch_priv_cas32(&block->armed, queueing, PCBATCH_PRIV_STATS_ARMED);
+	return true;
 }
 
 /* Past the CPUs: what a flush would do, at once. */
@@ -236,8 +253,7 @@ PCBATCH_INLINE bool pcbatch_priv_stats_add_generic(struct pcbatch_stats_node *no
 	if (pcbatch_priv_load32(&block->armed) != PCBATCH_PRIV_STATS_ARMED)
 		return false;
 	(void)pcbatch_priv_fetch_add(total, delta);
-	pcbatch_priv_stats_arm(node, cpu);
-	if (pcbatch_priv_load32(&block->armed) == PCBATCH_PRIV_STATS_ARMED)
+	if (pcbatch_priv_stats_arm(node, cpu))
 		return true;
 	(void)pcbatch_priv_fetch_add(total, 0 - delta);
 	return false;
@@ -255,7 +271,7 @@ PCBATCH_SLOW void pcbatch_priv_stats_mod_slow(struct pcbatch_stats_node *node, u
 		cpu = pcbatch_priv_cpu(dom);
 		if (cpu >= dom->lines)
 			break;
-		pcbatch_priv_stats_arm(node, cpu);
+		(void)pcbatch_priv_stats_arm(node, cpu);
 		if (pcbatch_priv_is_rseq(dom)) {
 			block = pcbatch_priv_section_leaf(dom->rseq_off, &dom->rseq_bound, &node->blocks, item_off, delta);
 			if (block == NULL)

@@ -62,6 +62,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_collect(struct pcbatch_domain *dom, const
 	for (cpu = 0; cpu < dom->lines; cpu++) {
 		pcbatch_priv_stats_take(dom, cpu);
 		while ((block = dom->flush_taken) != NULL) {
+			dom->flush_hand = block;
 			dom->flush_taken = block->next;
 			if (exactly ? block->node != root : !pcbatch_priv_stats_within(block->node, root)) {
 				pcbatch_priv_stats_push(dom, block);
@@ -83,22 +84,36 @@ PCBATCH_INLINE bool pcbatch_priv_stats_listed(struct pcbatch_domain *dom, const 
 	return b != NULL;
 }
 
-/* In a child forked while another thread flushed: puts what that had in its hands back on the lists. The flush lock is held. */
+/* Puts a block that may still be armed, but is on no list, back on it. */
+PCBATCH_INLINE void pcbatch_priv_stats_relist(struct pcbatch_domain *dom, struct pcbatch_priv_stats_block *block)
+{
+	if (block == NULL || pcbatch_priv_stats_listed(dom, block))
+		return;
+	pcbatch_priv_store32(&block->armed, PCBATCH_PRIV_STATS_IDLE);
+	(void)pcbatch_priv_stats_arm(block->node, block->cpu);
+}
+
+/*
+ * In a child forked while another thread flushed: puts what that had in its hands back
+ * on the lists, so that at most what it was just adding up is missing. The lock is held.
+ */
 PCBATCH_INLINE void pcbatch_priv_stats_recover(struct pcbatch_domain *dom)
 {
 	struct pcbatch_priv_stats_block *block;
 
+	/* Not yet off its CPU? Then the whole list is there. */
 	if (dom->flush_taken != NULL && pcbatch_priv_stats_listed(dom, dom->flush_taken))
 		dom->flush_taken = NULL;
 	while ((block = dom->flush_taken) != NULL) {
 		dom->flush_taken = block->next;
-		pcbatch_priv_store32(&block->armed, PCBATCH_PRIV_STATS_IDLE);
-		pcbatch_priv_stats_arm(block->node, block->cpu);
+		pcbatch_priv_stats_relist(dom, block);
 	}
 	while ((block = dom->flush_work) != NULL) {
 		dom->flush_work = block->work;
-		pcbatch_priv_stats_arm(block->node, block->cpu);
+		pcbatch_priv_stats_relist(dom, block);
 	}
+	pcbatch_priv_stats_relist(dom, dom->flush_hand);
+	dom->flush_hand = NULL;
 }
 
 /* The fence between disarming and reading. Without it the blocks are read all the same, and stay listed. */
@@ -111,7 +126,7 @@ PCBATCH_INLINE int pcbatch_priv_stats_fence(struct pcbatch_domain *dom)
 	if (dom->flush_work != NULL && pcbatch_priv_is_rseq(dom))
 		err = pcbatch_priv_fence_rseq();
 	for (block = dom->flush_work; err != 0 && block != NULL; block = block->work)
-		pcbatch_priv_stats_arm(block->node, block->cpu);
+		(void)pcbatch_priv_stats_arm(block->node, block->cpu);
 	return err;
 }
 
@@ -125,6 +140,7 @@ PCBATCH_INLINE int pcbatch_priv_stats_flush_locked(struct pcbatch_domain *dom, s
 	pcbatch_priv_stats_collect(dom, root, false);
 	err = pcbatch_priv_stats_fence(dom);
 	while ((block = dom->flush_work) != NULL) {
+		dom->flush_hand = block;
 		dom->flush_work = block->work;
 		dom->flush_visits++;
 		pcbatch_priv_stats_fold(block->node, block);
@@ -135,6 +151,7 @@ PCBATCH_INLINE int pcbatch_priv_stats_flush_locked(struct pcbatch_domain *dom, s
 				break;
 		}
 	}
+	dom->flush_hand = NULL;
 	return err;
 }
 
@@ -243,6 +260,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_destroy_locked(struct pcbatch_stats_node 
 	pcbatch_priv_stats_recover(dom);
 	pcbatch_priv_stats_collect(dom, node, true);
 	dom->flush_work = NULL; /* all of them are read below */
+	dom->flush_hand = NULL;
 	for (cpu = 0; cpu < dom->lines; cpu++) {
 		block = pcbatch_priv_stats_at(node, cpu);
 		if (block->node != NULL)
