@@ -33,7 +33,7 @@ if usable -fsanitize=thread; then
 	done="$done thread"
 fi
 if usable -fsanitize=address,undefined; then
-	for t in $tests test_thread; do
+	for t in $tests; do
 		# shellcheck disable=SC2086
 		$CC $flags -O1 -fsanitize=address,undefined -fno-sanitize-recover=all "tests/$t.c" -o "$dir/$t" $libs
 		for backend in auto generic; do

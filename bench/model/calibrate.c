@@ -87,7 +87,7 @@ static void locked(unsigned int samples)
 	for (i = 0; i < sizeof(grid) / sizeof(grid[0]); i++) {
 		printf("rmw %u", grid[i].instructions);
 		for (k = 0; k < 3; k++)
-			printf(" %.3f", measure(grid[i].fn[k], field, 1, samples, 3e5, NULL).min);
+			printf(" %.3f", measure(grid[i].fn[k], field, 1, samples, 3e5).min);
 		printf("\n");
 		fflush(stdout);
 	}
@@ -133,7 +133,7 @@ static void contended(unsigned int samples)
 	qsort(burst_v, n, sizeof(burst_v[0]), measure_compare);
 	qsort(period_v, n, sizeof(period_v[0]), measure_compare);
 	printf("period %.3f\nburst %.3f\n", period_v[n / 2], burst_v[n / 2]);
-	printf("alone %.3f\n", measure(want, NULL, 1, samples, 3e5, NULL).min);
+	printf("alone %.3f\n", measure(want, NULL, 1, samples, 3e5).min);
 	fflush(stdout);
 }
 

@@ -122,9 +122,7 @@ static inline int measure_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* after: runs after each sample when no thread is left, or NULL. */
-static inline struct measured measure(measure_fn fn, void *arg, unsigned int threads, unsigned int samples, double budget,
-				      void (*after)(void))
+static inline struct measured measure(measure_fn fn, void *arg, unsigned int threads, unsigned int samples, double budget)
 {
 	static double v[MEASURE_SAMPLES_MAX];
 	struct measured m = { 0, 0, 0, 0 };
@@ -135,8 +133,6 @@ static inline struct measured measure(measure_fn fn, void *arg, unsigned int thr
 
 		if (ns > 0)
 			v[m.samples++] = ns;
-		if (after != NULL)
-			after();
 	}
 	if (m.samples == 0)
 		return m;

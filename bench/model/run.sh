@@ -44,7 +44,7 @@ $CC $flags -mno-red-zone -no-pie -o $out/calibrate $src/calibrate.c -lpthread
 $CC $flags -no-pie -o $out/mesi $src/mesi.c $src/directory.c $src/timed.c $src/sim.c -lm
 
 if [ $quick = 1 ]; then
-	samples=9 cpus="1 2 16 128 512" ops=512
+	samples=9 cpus="1 2 32 512" ops=512
 else
 	samples=41 cpus="1 2 4 8 16 32 64 128 256 512" ops=512
 fi
