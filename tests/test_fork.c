@@ -340,7 +340,7 @@ static void at_each_instruction(void **state)
 	(void)sigaction(SIGTRAP, &action, NULL);
 	step_action = fork_and_use;
 	forks = 0;
-	stride = pcbatch_domain_backend(&tree.dom) == PCBATCH_BACKEND_RSEQ ? 5 : 37;
+	stride = pcbatch_domain_backend(&tree.dom) == PCBATCH_BACKEND_RSEQ ? 13 : 97;
 	stride = stress_env("PCBATCH_SOAK_SECONDS", 0) != 0 ? 1 : stride;
 	for (op = 0; op < 2; op++)
 		for (step_at = 1 + (uint64_t)op; stress_failures == 0; step_at += op == 0 ? stride : 4 * stride) {
@@ -537,6 +537,7 @@ static void fork_in_flush(void)
 static void at_each_instruction_of_a_flush(void **state)
 {
 	struct sigaction action;
+	uint64_t stride = stress_env("PCBATCH_SOAK_SECONDS", 0) != 0 ? 1 : 3;
 	int subtree, g;
 
 	(void)state;
@@ -550,7 +551,7 @@ static void at_each_instruction_of_a_flush(void **state)
 	step_action = fork_in_flush;
 	forks = 0;
 	for (subtree = 0; subtree < 2; subtree++)
-		for (step_at = 1; stress_failures == 0; step_at++) {
+		for (step_at = 1 + (uint64_t)subtree; stress_failures == 0; step_at += stride) {
 			for (g = 0; g < tree.groups; g++) {
 				STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[g], 0, 1), 0);
 				mine.other[g]++;

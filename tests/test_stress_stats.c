@@ -10,7 +10,7 @@ static void test_hook(int n);
 #define PCBATCH_INJECT_C(n) test_hook(n)
 #include "stress.h"
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* it would be stepped through as well */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* no stepping through them */
 #include <ucontext.h>
 #endif
 
@@ -96,7 +96,7 @@ static void queueing_on_one_line(void **state)
 	flush_while_queueing(&attr);
 }
 
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* it would be stepped through as well */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* no stepping through them */
 #define TRAP_FLAG 0x100
 
 /*
@@ -341,7 +341,7 @@ int main(void)
 		stress_test(storm),
 		stress_test(queueing_on_this_cpu),
 		stress_test(queueing_on_one_line),
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) /* it would be stepped through as well */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* no stepping through them */
 		stress_test(two_queueing),
 #endif
 	};
