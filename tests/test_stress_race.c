@@ -1,0 +1,547 @@
+/* SPDX-FileCopyrightText: 2026 the pcbatch authors */
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Proves the handshakes one by one: two threads are brought to the one place where
+ * their order matters, by stopping them at marked points or instructions or by
+ * keeping them long in the middle of a section.
+ */
+static void test_hook(int n);
+#define PCBATCH_INJECT_C(n) test_hook(n)
+#if defined(__x86_64__)
+/* About a tenth of a millisecond before the store of an install (20) and of a statistics update (15). */
+extern __thread unsigned int stress_delay;
+#define PCBATCH_INJECT_ASM(n)                                        \
+	".if " #n " == 20 || " #n " == 15\n\t"                       \
+	"movl $40000, %%fs:stress_delay@tpoff\n"                     \
+	"77:\n\t"                                                    \
+	"decl %%fs:stress_delay@tpoff\n\t"                           \
+	"jnz 77b\n\t"                                                \
+	".endif\n\t"
+#endif
+#include "stress.h"
+
+#if defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+__thread unsigned int stress_delay __attribute__((used));
+
+static __thread int hook_at; /* the point at which this thread stops, once */
+static __thread void (*hook_do)(void);
+static uint32_t parked, go, parked_too, go_too;
+
+static uint32_t levels_charged; /* by page counters, refused or not */
+
+static void test_hook(int n)
+{
+	levels_charged += n == 4;
+	if (n != hook_at)
+		return;
+	hook_at = 0;
+	hook_do();
+}
+
+static void wait_for(const uint32_t *flag)
+{
+	while (!__atomic_load_n(flag, __ATOMIC_SEQ_CST))
+		(void)sched_yield();
+}
+
+static void raise_flag(uint32_t *flag)
+{
+	__atomic_store_n(flag, 1, __ATOMIC_SEQ_CST);
+}
+
+static void park(void)
+{
+	raise_flag(&parked);
+	wait_for(&go);
+}
+
+static void park_too(void)
+{
+	raise_flag(&parked_too);
+	wait_for(&go_too);
+}
+
+static struct stress tree PCBATCH_ALIGNED(PCBATCH_CACHE_LINE);
+static struct stress_account mine;
+
+static void begin(const struct pcbatch_domain_attr *attr)
+{
+	stress_init(&tree, 9, attr);
+	memset(&mine, 0, sizeof(mine));
+	parked = go = parked_too = go_too = 0;
+}
+
+static void end(void)
+{
+	stress_settle(&tree, &mine);
+	assert_int_equal(stress_failures, 0);
+}
+
+static int64_t slots_of(int g)
+{
+	uint32_t c, id = tree.group[g]->owner.id;
+	int64_t n = 0;
+	int k;
+
+	for (c = 0; c < tree.dom.lines; c++)
+		for (k = 0; k < PCBATCH_STOCK_SLOTS; k++)
+			n += pcbatch_slot_owner(pcbatch_priv_stock(&tree.dom, c)->page.slot[k]) == id ||
+			     pcbatch_slot_owner(pcbatch_priv_stock(&tree.dom, c)->obj.slot[k]) == id;
+	return n;
+}
+
+/* ------------------------------------------- an install that was prepared earlier */
+
+static void *installing(void *arg)
+{
+	(void)arg;
+	stress_pin(1);
+	hook_do = park;
+	hook_at = 7;
+	STRESS_EQUAL(pcbatch_group_charge(tree.group[5], 3), 0);
+	return NULL;
+}
+
+/* The group goes offline between the look at its state and the commit. */
+static void offline_before_commit(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	begin(NULL);
+	assert_int_equal(pthread_create(&thread, NULL, installing, NULL), 0);
+	wait_for(&parked);
+	STRESS_EQUAL(pcbatch_group_offline(tree.group[5]), 0);
+	raise_flag(&go);
+	(void)pthread_join(thread, NULL);
+	mine.pages[5] = 3;
+	STRESS_EQUAL(slots_of(5), 0);
+	STRESS_EQUAL(pcbatch_group_current(tree.group[5]), 3);
+	end();
+}
+
+static void *draining(void *arg)
+{
+	(void)arg;
+	hook_do = park_too;
+	hook_at = 8;
+	STRESS_EQUAL(pcbatch_stock_drain_all(&tree.dom), 0);
+	raise_flag(&parked_too);
+	return NULL;
+}
+
+/* A drainer has the CPU's gate closed when the commit comes. */
+static void gate_before_commit(void **state)
+{
+	pthread_t thread, drainer;
+
+	(void)state;
+	begin(NULL);
+	stress_pin(1);
+	stress_charge(&tree, &mine, 2, 1, 0, false);
+	assert_int_equal(pthread_create(&thread, NULL, installing, NULL), 0);
+	wait_for(&parked);
+	assert_int_equal(pthread_create(&drainer, NULL, draining, NULL), 0);
+	wait_for(&parked_too);
+	raise_flag(&go);
+	(void)pthread_join(thread, NULL);
+	if (pcbatch_domain_backend(&tree.dom) == PCBATCH_BACKEND_RSEQ)
+		STRESS_EQUAL(slots_of(5), 0);
+	raise_flag(&go_too);
+	(void)pthread_join(drainer, NULL);
+	mine.pages[5] = 3;
+	end();
+}
+
+static void move_away(void)
+{
+	stress_pin(0);
+}
+
+/* The thread is moved between reading its CPU's number and the commit, which must not land on the old CPU. */
+static void moved_before_commit(void **state)
+{
+	uint64_t *slot;
+	int round, k;
+
+	(void)state;
+	begin(NULL);
+	if (pcbatch_domain_backend(&tree.dom) == PCBATCH_BACKEND_RSEQ && stress_cpus > 1) {
+		for (round = 0; round < 3; round++) {
+			STRESS_EQUAL(pcbatch_stock_drain_all(&tree.dom), 0);
+			stress_pin(1);
+			if (round == 1) /* a slot it has */
+				stress_charge(&tree, &mine, 5, 10, 0, false);
+			hook_do = move_away;
+			hook_at = round == 2 ? 6 : 7;
+			if (round == 0)
+				stress_charge(&tree, &mine, 5, 3, 0, false);
+			else if (round == 1)
+				stress_uncharge(&tree, &mine, 5, 2, -1);
+			else
+				stress_charge(&tree, &mine, 5, 3, -1, false);
+			if (round == 0)
+				for (k = 0; k < PCBATCH_STOCK_SLOTS; k++) {
+					slot = &pcbatch_priv_stock(&tree.dom, (uint32_t)stress_cpu[1])->page.slot[k];
+					STRESS_EQUAL(*slot, 0);
+				}
+			if (round == 1)
+				for (k = 0; k < PCBATCH_STOCK_SLOTS; k++) {
+					slot = &pcbatch_priv_stock(&tree.dom, (uint32_t)stress_cpu[1])->page.slot[k];
+					if (*slot != 0)
+						STRESS_EQUAL(pcbatch_slot_pages(*slot), 54);
+				}
+			hook_at = 0;
+		}
+	}
+	end();
+}
+
+/* ------------------------------------------------------ sections of a long while */
+
+/* A sleep would be too long. */
+static void spin_ns(uint64_t ns)
+{
+	uint64_t from = stress_now_ns();
+
+	while (stress_now_ns() - from < ns)
+		;
+}
+
+static void *one_install(void *arg)
+{
+	(void)arg;
+	stress_pin(1);
+	raise_flag(&parked);
+	STRESS_EQUAL(pcbatch_group_charge(tree.group[5], 3), 0);
+	return NULL;
+}
+
+/* Offline finds nothing cached, and must still wait out a section that is about to cache something. */
+static void offline_during_commit(void **state)
+{
+	pthread_t thread;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 200 && stress_failures == 0; round++) {
+		begin(NULL);
+		assert_int_equal(pthread_create(&thread, NULL, one_install, NULL), 0);
+		stress_pin(0);
+		wait_for(&parked);
+		spin_ns((uint64_t)round * 500);
+		STRESS_EQUAL(pcbatch_group_offline(tree.group[5]), 0);
+		(void)pthread_join(thread, NULL);
+		STRESS_EQUAL(slots_of(5), 0);
+		mine.pages[5] = 3;
+		stress_settle(&tree, &mine);
+	}
+	assert_int_equal(stress_failures, 0);
+}
+
+static void *one_update(void *arg)
+{
+	(void)arg;
+	stress_pin(1);
+	raise_flag(&parked);
+	STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[5], 0, 1), 0);
+	return NULL;
+}
+
+/* A flush takes the block while an update that saw it listed has not stored yet. */
+static void flush_during_update(void **state)
+{
+	pthread_t thread;
+	int round;
+
+	(void)state;
+	begin(NULL);
+	stress_find_cpus();
+	for (round = 0; round < 300 && stress_failures == 0; round++) {
+		parked = 0;
+		stress_pin(1);
+		STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[5], 0, 1), 0);
+		stress_pin(0);
+		assert_int_equal(pthread_create(&thread, NULL, one_update, NULL), 0);
+		wait_for(&parked);
+		spin_ns((uint64_t)round * 400);
+		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+		(void)pthread_join(thread, NULL);
+		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+		mine.other[5] += 2;
+		STRESS_EQUAL(pcbatch_group_stat_read(tree.group[5], 0), mine.other[5]);
+	}
+	end();
+}
+
+/* --------------------------------------------------- instruction by instruction */
+
+#if defined(__x86_64__)
+#define TRAP_FLAG 0x100
+
+static uint64_t step_now, step_at;
+
+static void on_trap(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = (ucontext_t *)context;
+
+	(void)sig;
+	(void)info;
+	if (++step_now < step_at)
+		return;
+	uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+	if (step_now == step_at)
+		park();
+}
+
+static void catch_traps(void)
+{
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_sigaction = on_trap;
+	action.sa_flags = SA_SIGINFO;
+	(void)sigaction(SIGTRAP, &action, NULL);
+}
+
+static void step_on(void)
+{
+	step_now = 0;
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
+}
+
+static void step_off(void)
+{
+	__builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(unsigned long long)TRAP_FLAG);
+}
+
+static int result;
+
+static void *charging(void *arg)
+{
+	(void)arg;
+	stress_pin(0);
+	step_on();
+	result = pcbatch_group_charge(tree.group[2], 60);
+	step_off();
+	raise_flag(&parked);
+	return NULL;
+}
+
+/*
+ * A charge for which there is no room yet stops at one instruction after the other, and
+ * another thread gives back what is missing. Up to the last look at the limit the
+ * charge must be granted, wherever it stopped.
+ */
+static void room_at_each_instruction(void **state)
+{
+	uint64_t granted = 0, stride = 19;
+	pthread_t thread;
+	bool must;
+
+	(void)state;
+	catch_traps();
+	for (step_at = 1; stress_failures == 0; step_at += stride) {
+		begin(NULL);
+		/* Many lines make a drain long. */
+		stride = pcbatch_domain_backend(&tree.dom) == PCBATCH_BACKEND_RSEQ ? 19 : 61;
+		stress_limit(&tree, 0, 100);
+		stress_pin(1);
+		stress_charge(&tree, &mine, 2, 50, 0, false);
+		STRESS_EQUAL(pcbatch_stock_drain_all(&tree.dom), 0);
+		result = 1;
+		levels_charged = 0;
+		assert_int_equal(pthread_create(&thread, NULL, charging, NULL), 0);
+		wait_for(&parked);
+		/* Refused as a batch and as it is, on two levels each, and the last attempt has not begun: 50 are charged. */
+		must = levels_charged <= 4 && pcbatch_group_current(tree.group[0]) == 50 && pcbatch_group_current(tree.group[2]) == 50;
+		stress_uncharge(&tree, &mine, 2, 50, 0);
+		raise_flag(&go);
+		(void)pthread_join(thread, NULL);
+		STRESS_CHECK(result == 0 || (result == -ENOMEM && !must), result, step_at);
+		if (result == 0)
+			mine.pages[2] += 60;
+		granted += must;
+		stress_settle(&tree, &mine);
+		if (step_now < step_at)
+			break;
+	}
+	printf("room_at_each_instruction: %" PRIu64 " points, up to instruction %" PRIu64 "\n", granted, step_at);
+	assert_true(granted > 10);
+	assert_int_equal(stress_failures, 0);
+}
+
+static void *limiting(void *arg)
+{
+	(void)arg;
+	step_on();
+	result = pcbatch_group_set_max(tree.group[2], 10);
+	step_off();
+	raise_flag(&parked);
+	return NULL;
+}
+
+/* A limit comes down while somebody charges: either it is refused, or the charge is. */
+static void charge_at_each_instruction(void **state)
+{
+	pthread_t thread;
+	int err;
+
+	(void)state;
+	catch_traps();
+	for (step_at = 1; stress_failures == 0; step_at++) {
+		begin(NULL);
+		stress_limit(&tree, 2, 500);
+		result = 1;
+		assert_int_equal(pthread_create(&thread, NULL, limiting, NULL), 0);
+		wait_for(&parked);
+		err = pcbatch_group_charge(tree.group[2], 80);
+		raise_flag(&go);
+		(void)pthread_join(thread, NULL);
+		STRESS_CHECK(result == 0 || result == -EBUSY, result, step_at);
+		STRESS_CHECK(err != 0 || result != 0 || step_now < step_at, err, step_at);
+		STRESS_CHECK((err == 0 ? 80 : 0) <= pcbatch_group_max(tree.group[2]), pcbatch_group_max(tree.group[2]), step_at);
+		mine.pages[2] = err == 0 ? 80 : 0;
+		STRESS_EQUAL(pcbatch_group_set_max(tree.group[2], 500), 0);
+		stress_settle(&tree, &mine);
+		if (step_now < step_at)
+			break;
+	}
+	printf("charge_at_each_instruction: %" PRIu64 " points\n", step_at);
+	assert_int_equal(stress_failures, 0);
+}
+#endif
+
+/* ------------------------------------------------------- who evicts holds alone */
+
+static __thread int cpu_calls, park_at_call;
+
+static int cpu_zero(void *ctx)
+{
+	(void)ctx;
+	if (park_at_call != 0 && ++cpu_calls == park_at_call)
+		park();
+	return 0;
+}
+
+static int evict_step;
+
+static void *evicting(void *arg)
+{
+	static const int order[] = { 6, 7, 8, 0, 1, 3, 4, 2 };
+	int i;
+
+	(void)arg;
+	/* They fill the only line, and the last one's first probe is where the group of the test is. */
+	for (i = 0; i < 8; i++) {
+		cpu_calls = 0;
+		park_at_call = i == 7 ? evict_step : 0;
+		STRESS_EQUAL(pcbatch_group_charge(tree.group[order[i]], 1), 0);
+	}
+	park_at_call = 0;
+	raise_flag(&parked);
+	return NULL;
+}
+
+/*
+ * A group is destroyed while another thread, stopped at every point where it asks for
+ * its CPU, may have the group's evicted word in hand; its statistic arrives all the
+ * same, and the group is freed exactly once.
+ */
+static void destroy_while_evicted(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	pthread_t thread;
+	int i, err, pinned = 0;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.current_cpu = cpu_zero;
+	attr.cpus = 1;
+	for (evict_step = 1; evict_step < 20 && stress_failures == 0; evict_step++) {
+		struct pcbatch_group *g = NULL, *again = NULL;
+		uint64_t owners;
+
+		begin(&attr);
+		STRESS_EQUAL(pcbatch_group_create(&tree.dom, tree.group[0], NULL, &g), 0);
+		owners = tree.dom.owners;
+		/* A slot without pages, but with a statistic. */
+		STRESS_EQUAL(pcbatch_group_charge_stat(g, 1, 7), 0);
+		STRESS_EQUAL(pcbatch_group_charge_stat(g, 63, 0), 0);
+		STRESS_EQUAL(pcbatch_group_uncharge_direct(g, 64), 0);
+		mine.stat[0] += 7;
+		assert_int_equal(pthread_create(&thread, NULL, evicting, NULL), 0);
+		wait_for(&parked);
+		err = pcbatch_group_destroy(g);
+		STRESS_EQUAL(err, 0);
+		pinned += tree.dom.owners == owners;
+		raise_flag(&go);
+		(void)pthread_join(thread, NULL);
+		STRESS_EQUAL(pcbatch_group_reap(&tree.dom), 0);
+		STRESS_EQUAL(tree.dom.owners, owners - 1);
+		STRESS_EQUAL(pcbatch_group_create(&tree.dom, NULL, NULL, &again), 0);
+		STRESS_EQUAL(pcbatch_group_current(again), 0);
+		STRESS_EQUAL(pcbatch_group_destroy(again), 0);
+		for (i = 0; i < 9; i++)
+			mine.pages[i] += i != 5;
+		STRESS_EQUAL(pcbatch_stock_drain_all(&tree.dom), 0);
+		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+		/* Group 0's own part of it came from a group that is gone. */
+		STRESS_EQUAL(pcbatch_group_stat_read_signed(tree.group[0], STRESS_ITEM), 7);
+		STRESS_EQUAL(pcbatch_group_stat_read_local(tree.group[0], STRESS_ITEM), 0);
+		stress_settle(&tree, &mine);
+	}
+	printf("destroy_while_evicted: pinned by a thread %d times\n", pinned);
+	assert_true(pinned > 0);
+	assert_int_equal(stress_failures, 0);
+}
+
+/* The first level that refuses is drained, then another refuses, which has to be drained as well. */
+static void two_levels_in_turn(void **state)
+{
+	struct pcbatch_group *cousin = NULL;
+	int i;
+
+	(void)state;
+	begin(NULL);
+	/* 8 is below 2, which is below 0; 3 is below 0. */
+	stress_limit(&tree, 0, 200);
+	stress_limit(&tree, 2, 120);
+	STRESS_EQUAL(pcbatch_group_create(&tree.dom, tree.group[2], NULL, &cousin), 0);
+	for (i = 0; i < 50; i++) {
+		stress_pin(i);
+		STRESS_EQUAL(pcbatch_group_charge(cousin, 30), 0);
+		STRESS_EQUAL(pcbatch_group_uncharge(cousin, 30), 0);
+		stress_pin(i + 1);
+		STRESS_EQUAL(pcbatch_group_charge(tree.group[3], 120), 0);
+		STRESS_EQUAL(pcbatch_group_uncharge(tree.group[3], 60), 0);
+		STRESS_EQUAL(pcbatch_group_uncharge(tree.group[3], 60), 0);
+		STRESS_EQUAL(pcbatch_group_charge(tree.group[8], 120), 0);
+		STRESS_EQUAL(pcbatch_group_uncharge(tree.group[8], 120), 0);
+	}
+	STRESS_EQUAL(pcbatch_group_destroy(cousin), 0);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		stress_test(offline_before_commit),
+		stress_test(gate_before_commit),
+		stress_test(moved_before_commit),
+		stress_test(offline_during_commit),
+		stress_test(flush_during_update),
+#if defined(__x86_64__)
+		stress_test(room_at_each_instruction),
+		stress_test(charge_at_each_instruction),
+#endif
+		stress_test(destroy_while_evicted),
+		stress_test(two_levels_in_turn),
+	};
+
+	cmocka_set_test_filter(getenv("PCBATCH_TEST"));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
