@@ -188,7 +188,8 @@ PCBATCH_INLINE int pcbatch_group_offline(struct pcbatch_group *g)
  *
  * Returns: 0; -ERANGE it is ended like that, but more had been uncharged than charged
  *	in its time; -EINVAL g is not a group, or destroyed already; -EBUSY it has
- *	children or live charges: it stays as it was; another negative errno: the kernel
+ *	children or live charges, or another thread is just handing back what it evicted
+ *	from a slot (try again): it stays as it was; another negative errno: the kernel
  *	refused the fence, it stays too.
  * Threading: no other call on g may run or follow; not a signal handler. Progress: may block.
  */

@@ -81,7 +81,7 @@ PCBATCH_INLINE struct pcbatch_owner *pcbatch_priv_owner_parent(const struct pcba
 /* May look at owners that are being freed and made anew; says something then, and reads no freed memory. */
 PCBATCH_INLINE bool pcbatch_priv_owner_within(const struct pcbatch_owner *owner, const struct pcbatch_owner *root)
 {
-	uint64_t steps = owner->dom == NULL ? 0 : pcbatch_priv_load(&owner->dom->owner_ids);
+	uint64_t steps = pcbatch_priv_load(&root->dom->owner_ids);
 
 	for (; owner != NULL && owner != root && steps > 0; steps--)
 		owner = pcbatch_priv_owner_parent(owner);

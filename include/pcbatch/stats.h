@@ -78,7 +78,7 @@ PCBATCH_INLINE int pcbatch_priv_stats_init_locked(struct pcbatch_stats_node *nod
 
 PCBATCH_INLINE void pcbatch_priv_stats_push(struct pcbatch_domain *dom, struct pcbatch_priv_stats_block *block)
 {
-	void **head = (void **)(void *)&pcbatch_priv_stock(dom, block->cpu)->changed;
+	void **head = (void **)(void *)&pcbatch_priv_stock(dom, pcbatch_priv_load32(&block->cpu))->changed;
 	void *first;
 
 	do {
