@@ -84,6 +84,16 @@ PCBATCH_INLINE int pcbatch_priv_obj_release(struct pcbatch_domain *dom, uint64_t
 	return err;
 }
 
+/* Counts a drained word and hands on what it held. */
+PCBATCH_INLINE int pcbatch_priv_drain_hand_on(struct pcbatch_domain *dom, uint64_t word, bool obj)
+{
+	pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DRAIN, 1);
+	if (obj)
+		return pcbatch_priv_obj_release(dom, word);
+	pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DRAINED_PAGES, pcbatch_slot_pages(word));
+	return pcbatch_priv_stock_release(dom, word);
+}
+
 /* Takes what is wanted from a line that nobody but drainers can write now (or that takes swaps only). */
 PCBATCH_INLINE int pcbatch_priv_drain_take(struct pcbatch_domain *dom, const struct pcbatch_priv_wanted *wanted,
 					   struct pcbatch_priv_line *line, bool obj)
@@ -103,10 +113,7 @@ PCBATCH_INLINE int pcbatch_priv_drain_take(struct pcbatch_domain *dom, const str
 		} while (!taken);
 		if (!taken)
 			continue;
-		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DRAIN, 1);
-		if (!obj)
-			pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DRAINED_PAGES, pcbatch_slot_pages(word));
-		one = obj ? pcbatch_priv_obj_release(dom, word) : pcbatch_priv_stock_release(dom, word);
+		one = pcbatch_priv_drain_hand_on(dom, word, obj);
 		err = err != 0 ? err : one;
 	}
 	return err;
@@ -309,10 +316,7 @@ PCBATCH_INLINE int pcbatch_stock_drain_cpu(struct pcbatch_domain *dom)
 				return -EAGAIN;
 			continue;
 		}
-		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DRAIN, 1);
-		if (!obj)
-			pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_DRAINED_PAGES, pcbatch_slot_pages(word));
-		one = obj ? pcbatch_priv_obj_release(dom, word) : pcbatch_priv_stock_release(dom, word);
+		one = pcbatch_priv_drain_hand_on(dom, word, obj);
 		err = err != 0 ? err : one;
 		k++;
 	}

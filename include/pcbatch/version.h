@@ -16,4 +16,7 @@
 #define PCBATCH_VERSION_AT_LEAST(major, minor, patch) \
 	(PCBATCH_VERSION_NUMBER >= (major) * 10000 + (minor) * 100 + (patch))
 
+/* ISO C wants a declaration in every unit, also in one that includes nothing but this. */
+enum { PCBATCH_PRIV_VERSION = PCBATCH_VERSION_NUMBER };
+
 #endif /* PCBATCH_VERSION_H */
