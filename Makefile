@@ -75,11 +75,13 @@ run: build/examples/memcg-socket ## build and run examples/memcg-socket
 once     := $(if $(test_src),$(patsubst %.c,build/%,$(shell grep -l '^/\* backend: none \*/' $(test_src))))
 twice     = $(filter-out $(once),$(1))
 on_both   = $(foreach t,$(1),'build/tests/rseq_probe && PCBATCH_BACKEND=rseq $(t)' 'PCBATCH_BACKEND=generic $(t)')
+# What a folder of tests adds to check is in its own .mk: commands here, what they need by a line "check: ...".
+check_more =
 smoke     = $(singles) $(twin) $(socket:%=%' --seconds 1 --rounds 2')
 
 check: all build/tests/rseq_probe ## run every test, on both backends where there is a difference, and each example
 	@TEST_TIMEOUT=$(TEST_TIMEOUT) CC='$(CC)' CXX='$(CXX)' CK='$(CK)' \
-	  sh tests/run.sh $(once) $(call on_both,$(call twice,$(tests))) $(test_sh) $(smoke)
+	  sh tests/run.sh $(once) $(call on_both,$(call twice,$(tests))) $(test_sh) $(check_more) $(smoke)
 
 peers = $(if $(wildcard bench/peers/peers.mk),build/bench/peers_c build/bench/peers_cpp)
 bench: $(benches) $(report) $(peers) $(socket) ## measure, at most 5 minutes (QUICK=1: one); results in build/bench
@@ -122,7 +124,7 @@ clean: ## remove build/
 	$(Q)rm -rf build
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(filter %Makefile %.mk,$(MAKEFILE_LIST))
 
 # ---- rules ---------------------------------------------------------------------------------------
 
@@ -161,6 +163,6 @@ build/flags: FORCE
 	@mkdir -p build
 	@echo '$(flags)' | cmp -s - $@ || echo '$(flags)' > $@
 
-include $(wildcard bench/*/*.mk)
+include $(wildcard bench/*/*.mk tests/*/*.mk examples/*/*.mk)
 
 -include $(shell find build/obj -name '*.d' 2>/dev/null)
