@@ -152,6 +152,78 @@ PCBATCH_INLINE int pcbatch_group_drain_subtree(struct pcbatch_group *g)
 	return pcbatch_priv_group_valid(g) ? pcbatch_priv_drain(g->owner.dom, &g->owner, true, false) : -EINVAL;
 }
 
+/* Bytes of started pages that no slot and no live charge holds, of the group and all below it. */
+PCBATCH_INLINE uint64_t pcbatch_priv_group_remainder(const struct pcbatch_group *g)
+{
+	const struct pcbatch_domain *dom = g->owner.dom;
+	uint64_t id, ids = pcbatch_priv_load(&dom->owner_ids), sum = 0;
+
+	for (id = 1; id <= ids; id++) {
+		const struct pcbatch_owner *owner = pcbatch_priv_owner_at(dom, (uint32_t)id);
+		uint64_t rest = pcbatch_priv_load(&owner->remainder);
+
+		/* A freed owner's parent pointer is an old one. */
+		if (rest != 0 && pcbatch_priv_load(&owner->state) != PCBATCH_PRIV_OWNER_FREE &&
+		    pcbatch_priv_owner_within(owner, &g->owner))
+			sum += rest;
+	}
+	return sum;
+}
+
+/*
+ * What is charged to the group and all below it, to the byte; a page charge counts
+ * page_size. Drains the subtree first. Exact when no call is in flight, and off by what
+ * those in flight hold otherwise.
+ *
+ * bytes: gets it, at most INT64_MAX; unchanged on error.
+ * Returns: 0; -EINVAL g is not a group or bytes is NULL; another negative errno: as
+ *	pcbatch_group_drain.
+ * Threading: any thread, async-signal-safe. Progress: one system call; walks the CPUs and the domain's groups.
+ */
+PCBATCH_INLINE int pcbatch_group_bytes(struct pcbatch_group *g, int64_t *bytes)
+{
+	uint64_t size, pages, rest;
+	int err;
+
+	if (!pcbatch_priv_group_valid(g) || bytes == NULL)
+		return -EINVAL;
+	err = pcbatch_group_drain_subtree(g);
+	if (err != 0)
+		return err;
+	size = g->owner.dom->attr.page_size;
+	rest = pcbatch_priv_group_remainder(g);
+	pages = (uint64_t)pcbatch_group_current(g);
+	if (pages > (uint64_t)INT64_MAX / size)
+		*bytes = INT64_MAX;
+	else
+		*bytes = pages * size > rest ? (int64_t)(pages * size - rest) : 0;
+	return 0;
+}
+
+/*
+ * pcbatch_group_current is at most this many pages above the live charges (a live byte
+ * charge counting its part of a page), plus what calls in flight hold, and never below:
+ * what the group and those below it can have in slots, at most seven of them a CPU, and
+ * a started page each.
+ *
+ * Threading: any thread, async-signal-safe. Progress: wait-free, walks the domain's groups.
+ */
+PCBATCH_INLINE int64_t pcbatch_group_error_bound(const struct pcbatch_group *g)
+{
+	const struct pcbatch_domain *dom = g->owner.dom;
+	uint64_t id, ids = pcbatch_priv_load(&dom->owner_ids), groups = 0, slots;
+	uint64_t slot = pcbatch_priv_marks_now(dom).high + (dom->attr.obj_high + dom->attr.page_size - 1) / dom->attr.page_size;
+
+	for (id = 1; id <= ids; id++) {
+		const struct pcbatch_owner *owner = pcbatch_priv_owner_at(dom, (uint32_t)id);
+
+		if (pcbatch_priv_load(&owner->state) != PCBATCH_PRIV_OWNER_FREE && pcbatch_priv_owner_within(owner, &g->owner))
+			groups++;
+	}
+	slots = groups < PCBATCH_STOCK_SLOTS ? groups : PCBATCH_STOCK_SLOTS;
+	return (int64_t)(slots * slot * dom->lines + groups);
+}
+
 /* Adds delta units to a statistics item: pcbatch_stats_mod of this group. Returns: 0; -EINVAL item is out of range. */
 PCBATCH_ALWAYS_INLINE int pcbatch_group_stat_mod(struct pcbatch_group *g, uint32_t item, int64_t delta)
 {
