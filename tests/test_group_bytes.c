@@ -73,6 +73,14 @@ static void a_tree_adds_up_and_siblings_do_not_count(void **state)
 	test_bytes(mid, 5010 + 2 * 4096);
 	test_bytes(other, 777);
 	test_bytes(top, 5788 + 2 * 4096);
+	/* top 6 pages, mid 5, leaf 4: the lowest that has no room is named. */
+	assert_int_equal(pcbatch_group_set_max(top, 10), 0);
+	assert_ptr_equal(pcbatch_group_limiting(leaf, 5), top);
+	assert_int_equal(pcbatch_group_set_max(mid, 9), 0);
+	assert_ptr_equal(pcbatch_group_limiting(leaf, 5), mid);
+	assert_ptr_equal(pcbatch_group_limiting(leaf, 3), NULL);
+	assert_ptr_equal(pcbatch_group_limiting(leaf, UINT64_MAX), leaf);
+	assert_ptr_equal(pcbatch_group_limiting(NULL, 1), NULL);
 	/* Reading has changed nothing. */
 	test_bytes(top, 5788 + 2 * 4096);
 	assert_int_equal(pcbatch_group_uncharge_bytes(other, 777), 0);
@@ -157,6 +165,9 @@ static void refusals_and_misuse(void **state)
 #endif
 	assert_int_equal(pcbatch_group_bytes(g, NULL), -EINVAL);
 	assert_int_equal(bytes, -7);
+	assert_int_equal(pcbatch_group_drain(g), 0);
+	assert_ptr_equal(pcbatch_group_limiting(g, 2), NULL);
+	assert_ptr_equal(pcbatch_group_limiting(g, 3), g);
 	/* More than an int64_t of bytes. */
 	assert_int_equal(pcbatch_group_set_max(g, PCBATCH_PAGES_MAX), 0);
 	assert_int_equal(pcbatch_group_charge(g, (uint64_t)PCBATCH_PAGES_MAX), 0);

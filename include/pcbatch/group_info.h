@@ -128,6 +128,22 @@ PCBATCH_INLINE struct pcbatch_group *pcbatch_group_parent(struct pcbatch_group *
 	return g->owner.parent == NULL ? NULL : pcbatch_priv_group_of(g->owner.parent);
 }
 
+/*
+ * Whose limit is in the way of `pages` more: the lowest of g and its ancestors with less room
+ * than that, NULL when there is none. For the message after a refusal; others may charge
+ * and uncharge in between.
+ */
+PCBATCH_INLINE struct pcbatch_group *pcbatch_group_limiting(struct pcbatch_group *g, uint64_t pages)
+{
+	for (; g != NULL; g = pcbatch_group_parent(g)) {
+		int64_t room = pcbatch_group_max(g) - pcbatch_group_current(g);
+
+		if (room < 0 || (uint64_t)room < pages)
+			return g;
+	}
+	return NULL;
+}
+
 /* What attr.user was at creation. */
 PCBATCH_INLINE void *pcbatch_group_user(const struct pcbatch_group *g)
 {
