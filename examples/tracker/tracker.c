@@ -153,12 +153,13 @@ void *tracker_alloc(struct tracker *t, size_t size, struct tracker **refused)
 
 void tracker_free(void *ptr)
 {
-	struct header *h = (struct header *)ptr - 1;
+	struct header *h;
 	struct tracker *t;
 	size_t bytes;
 
 	if (ptr == NULL)
 		return;
+	h = (struct header *)ptr - 1;
 	t = h->tracker;
 	bytes = h->charged;
 	/* Memory first: in between, more counts as used than is, never less. */
@@ -169,11 +170,12 @@ void tracker_free(void *ptr)
 void *tracker_realloc(struct tracker *t, void *ptr, size_t size, struct tracker **refused)
 {
 	size_t bytes = size > SIZE_MAX - sizeof(struct header) ? SIZE_MAX : size + sizeof(struct header);
-	struct header *h = (struct header *)ptr - 1, *moved;
+	struct header *h, *moved;
 	size_t before;
 
 	if (ptr == NULL)
 		return tracker_alloc(t, size, refused);
+	h = (struct header *)ptr - 1;
 	t = h->tracker;
 	before = h->charged;
 	if (bytes > before && charge(t, bytes - before, refused) != 0)
