@@ -108,10 +108,26 @@ PCBATCH_INLINE bool pcbatch_priv_stock_commit(const struct pcbatch_domain *dom, 
 }
 
 /*
- * The same for a slot that gets another owner. `installs` was read before the line was
- * searched: an owner that another thread of this CPU has installed since would be
- * missed, and have two slots. (A generic store looks for that afterwards as well.)
+ * Before a line is searched for that an owner has no slot in: counts an install that is none, which
+ * only succeeds on the line's CPU. So nobody there is in the middle of one, whose slot this
+ * thread would miss if it had been moved away and looked from elsewhere; and every later
+ * one moves the count. false: disturbed. (A generic store looks for a second slot afterwards.)
  */
+PCBATCH_INLINE bool pcbatch_priv_stock_stand(struct pcbatch_domain *dom, uint32_t cpu, uint64_t *installs)
+{
+	struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(dom, cpu);
+	uint64_t count;
+
+	if (!pcbatch_priv_is_rseq(dom))
+		return true;
+	PCBATCH_INJECT_C(9);
+	count = pcbatch_priv_load(&stock->installs);
+	*installs = count + 1;
+	return pcbatch_priv_section_cmp_store(dom->rseq_off, cpu, &stock->page.gate, &stock->installs, count, &stock->installs,
+					      count, count + 1);
+}
+
+/* As pcbatch_priv_stock_commit, for a slot that gets another owner; fails when the count is not what stand left. */
 PCBATCH_INLINE bool pcbatch_priv_stock_install(struct pcbatch_domain *dom, uint32_t cpu, uint64_t installs,
 					       uint64_t install_gate, uint64_t *word, uint64_t old, uint64_t now)
 {
@@ -231,15 +247,18 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_stock_try_refill(struct pcbatc
 {
 	struct pcbatch_domain *dom = owner->dom;
 	struct pcbatch_priv_line *line = &pcbatch_priv_stock(dom, cpu)->page;
-	uint64_t installs = pcbatch_priv_load_acquire(&pcbatch_priv_stock(dom, cpu)->installs);
 	struct pcbatch_priv_marks marks = pcbatch_priv_marks_now(dom);
-	uint64_t word, base;
+	uint64_t installs = 0, word, base;
 	bool done;
 	int k;
 
 	if (pcbatch_priv_load(&line->gate) != 0)
 		return PCBATCH_PRIV_TRY_CLOSED;
 	k = pcbatch_priv_stock_find(line, owner->id, &word);
+	if (k < 0 && !pcbatch_priv_stock_stand(dom, cpu, &installs))
+		return PCBATCH_PRIV_TRY_AGAIN;
+	if (k < 0)
+		k = pcbatch_priv_stock_find(line, owner->id, &word);
 	r->slot = k >= 0 ? (uint32_t)k : pcbatch_priv_stock_place(line, owner->id, &word);
 	base = k >= 0 ? word : pcbatch_slot_pack(owner->id, 0, 0);
 	r->victim = k >= 0 ? 0 : word;
