@@ -60,7 +60,7 @@ say  = $(if $(Q),@printf '  %-4s %s\n' $(1) $@)
 
 # ---- targets -------------------------------------------------------------------------------------
 
-.PHONY: all run check bench bench-compare soak install uninstall dist clean help FORCE
+.PHONY: all run check bench bench-compare soak-tests install uninstall dist clean help FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
@@ -91,7 +91,7 @@ bench-compare: $(report) ## what changed in build/bench/results.json since OLD=f
 	@$(report) compare '$(or $(OLD),build/bench/results.old)' build/bench/results.json
 
 stress = $(filter build/tests/test_stress%,$(tests))
-soak: $(stress) build/tests/rseq_probe ## run the stress tests for MINUTES=10 each
+soak-tests: $(stress) build/tests/rseq_probe ## run the stress tests for MINUTES=10 each
 	@PCBATCH_SOAK_SECONDS=$$(($(MINUTES) * 60)) TEST_TIMEOUT=$$(($(MINUTES) * 60 + 300)) \
 	  sh tests/run.sh $(call on_both,$(stress))
 

@@ -198,6 +198,20 @@ enum stress_disturber {
 	STRESS_ALL = 31
 };
 
+/* What the disturbers did, for whoever wants to tell. */
+enum stress_fault {
+	STRESS_DID_DRAIN,
+	STRESS_DID_FLUSH,
+	STRESS_DID_LIMIT,
+	STRESS_DID_BATCH,
+	STRESS_DID_THREAD,
+	STRESS_DID_SIGNAL,
+	STRESS_DID_HOP,
+	STRESS_DID_GROUP, /* created, used and destroyed */
+	STRESS_DID_FORK,
+	STRESS_FAULTS
+};
+
 /* What one thread (or its signal handler) holds. */
 struct stress_account {
 	int64_t pages[STRESS_GROUPS];
@@ -228,8 +242,10 @@ struct stress {
 	unsigned int disturbers;
 	uint32_t stop;
 	uint64_t total_ops;
+	uint64_t faults[STRESS_FAULTS];
 	struct stress_account done; /* of threads that are gone */
-	pthread_t *joined;          /* a disturber of the test's own, or NULL */
+	pthread_t *joined;          /* disturbers of the test's own, or NULL */
+	unsigned int joined_count;  /* 0 and a thread: one */
 	pthread_mutex_t lock;
 };
 
@@ -292,6 +308,11 @@ STRESS_FUNC void stress_grant(struct stress *s, int g, int64_t pages)
 		if (pages > 0 && s->max[g] != 0 && (s->disturbers & STRESS_MAX) == 0)
 			STRESS_CHECK(now <= s->max[g], now, s->max[g]);
 	}
+}
+
+STRESS_INLINE void stress_did(struct stress *s, enum stress_fault fault)
+{
+	(void)__atomic_fetch_add(&s->faults[fault], 1, __ATOMIC_RELAXED);
 }
 
 /* ---------------------------------------------------------------- operations */
@@ -413,6 +434,7 @@ STRESS_FUNC void stress_handler(int sig)
 		return;
 	s = w->s;
 	a = &w->handler;
+	stress_did(s, STRESS_DID_SIGNAL);
 	r = stress_random(&a->rng);
 	g = (int)(r % (uint64_t)s->groups);
 	if (a->pages[g] > 0 && (r >> 8 & 1) != 0)
@@ -482,6 +504,7 @@ STRESS_FUNC void *stress_work(void *arg)
 		if (s->hop_every != 0 && ++since_hop >= s->hop_every) {
 			since_hop = 0;
 			stress_pin((int)(stress_random(&w->main.rng) & 0xff));
+			stress_did(s, STRESS_DID_HOP);
 		}
 		if (s->deadline != 0 && (w->main.ops & 0xfff) < 16 && stress_now_ns() > s->deadline)
 			break;
@@ -505,6 +528,7 @@ STRESS_FUNC void *stress_drainer(void *arg)
 
 		r = stress_random(&rng);
 		g = s->group[r % (uint64_t)s->groups];
+		stress_did(s, STRESS_DID_DRAIN);
 		switch (r >> 8 & 7) {
 		case 0:
 			STRESS_EQUAL(pcbatch_stock_drain_all(&s->dom), 0);
@@ -537,6 +561,7 @@ STRESS_FUNC void *stress_flusher(void *arg)
 
 		r = stress_random(&rng);
 		g = s->group[r % (uint64_t)s->groups];
+		stress_did(s, STRESS_DID_FLUSH);
 		switch (r >> 8 & 7) {
 		case 0:
 			STRESS_EQUAL(pcbatch_stats_flush(&s->dom, NULL), 0);
@@ -573,6 +598,7 @@ STRESS_FUNC void *stress_mover(void *arg)
 		if (s->max[g] != 0) {
 			int64_t max = 1 + (int64_t)(r >> 8) % (2 * s->max[g]);
 
+			stress_did(s, STRESS_DID_LIMIT);
 			err = pcbatch_group_set_max(s->group[g], max);
 			STRESS_CHECK(err == 0 || err == -EBUSY, err, g);
 			for (i = 0; err == 0 && s->track && i < 20; i++) {
@@ -599,6 +625,7 @@ STRESS_FUNC void *stress_batcher(void *arg)
 
 		r = stress_random(&rng);
 		batch = batches[r % 6];
+		stress_did(s, STRESS_DID_BATCH);
 		if ((r >> 8 & 1) != 0)
 			STRESS_EQUAL(pcbatch_stock_set_batch(&s->dom, batch, 0, 0), 0);
 		else
@@ -638,6 +665,7 @@ STRESS_FUNC void *stress_churner(void *arg)
 		if (pthread_create(&w.thread, NULL, stress_work, &w) != 0)
 			continue;
 		(void)pthread_join(w.thread, NULL);
+		stress_did(s, STRESS_DID_THREAD);
 	}
 	(void)pthread_mutex_lock(&s->lock);
 	stress_add(&s->done, &w.main);
@@ -779,12 +807,13 @@ STRESS_FUNC void stress_run(struct stress *s, const char *name, unsigned int wor
 
 	assert_non_null(w);
 	stress_catch();
-	s->deadline = soak == 0 ? 0 : start + soak * 1000000000u;
+	/* A deadline of the test's own stands. */
+	s->deadline = s->deadline != 0 || soak == 0 ? s->deadline : start + soak * 1000000000u;
 	for (i = 0; i < workers; i++) {
 		w[i].s = s;
 		w[i].main.rng = UINT64_C(0x9e3779b97f4a7c15) * (i + 1);
 		w[i].handler.rng = UINT64_C(0xbf58476d1ce4e5b9) * (i + 1);
-		w[i].budget = soak == 0 ? stress_scaled(ops_each) : UINT64_MAX / 2;
+		w[i].budget = s->deadline == 0 ? stress_scaled(ops_each) : UINT64_MAX / 2;
 		assert_int_equal(pthread_create(&w[i].thread, NULL, stress_work, &w[i]), 0);
 	}
 	for (i = 0; i < sizeof(disturber) / sizeof(disturber[0]); i++)
@@ -795,14 +824,15 @@ STRESS_FUNC void stress_run(struct stress *s, const char *name, unsigned int wor
 	__atomic_store_n(&s->stop, 1, __ATOMIC_SEQ_CST);
 	for (i = 0; i < others; i++)
 		(void)pthread_join(other[i], NULL);
-	if (s->joined != NULL)
-		(void)pthread_join(*s->joined, NULL);
+	for (i = 0; s->joined != NULL && i < (s->joined_count == 0 ? 1 : s->joined_count); i++)
+		(void)pthread_join(s->joined[i], NULL);
 	for (i = 0; i < workers; i++) {
 		stress_add(&s->done, &w[i].main);
 		stress_add(&s->done, &w[i].handler);
 	}
 	free(w);
-	stress_print(name, s->done.ops, s->done.refused, start);
+	if (name != NULL)
+		stress_print(name, s->done.ops, s->done.refused, start);
 	s->total_ops = s->done.ops;
 	stress_settle(s, &s->done);
 }
