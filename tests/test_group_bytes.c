@@ -144,6 +144,46 @@ static void the_bound_holds_and_is_no_wild_guess(void **state)
 	assert_int_equal(pcbatch_domain_destroy(&dom), 0);
 }
 
+/*
+ * The page is there, but its rest lies in another CPU's slot: no charge of a few bytes needs to go over
+ * the limit, nor counts as refused, by force or not. (It did both.)
+ */
+static void bytes_that_fit_are_neither_forced_nor_refused(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	struct pcbatch_domain dom;
+	struct pcbatch_group *g = NULL;
+	int cpu;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.backend = PCBATCH_BACKEND_GENERIC;
+	attr.cpus = 2;
+	attr.current_cpu = the_cpu;
+	the_cpu_is = 0;
+	assert_int_equal(pcbatch_domain_init(&dom, &attr), 0);
+	assert_int_equal(pcbatch_group_create(&dom, NULL, NULL, &g), 0);
+	assert_int_equal(pcbatch_group_set_max(g, 1), 0);
+	for (cpu = 0; cpu < 6; cpu++) {
+		the_cpu_is = cpu % 2;
+		assert_int_equal(cpu < 3 ? pcbatch_group_charge_bytes(g, 17) : pcbatch_group_charge_bytes_force(g, 17), 0);
+		assert_int_equal(pcbatch_group_current(g), 1);
+		assert_int_equal(pcbatch_group_event(g, PCBATCH_EVENT_FAIL), 0);
+		assert_int_equal(pcbatch_group_event(g, PCBATCH_EVENT_FORCED), 0);
+	}
+	/* One that really does not fit. */
+	assert_int_equal(pcbatch_group_charge_bytes(g, 4096), -ENOMEM);
+	assert_int_equal(pcbatch_group_event(g, PCBATCH_EVENT_FAIL), 1);
+	assert_int_equal(pcbatch_group_charge_bytes_force(g, 4096), 0);
+	assert_int_equal(pcbatch_group_event(g, PCBATCH_EVENT_FAIL), 1);
+	assert_int_equal(pcbatch_group_event(g, PCBATCH_EVENT_FORCED), 1);
+	assert_int_equal(pcbatch_group_current(g), 2);
+	test_bytes(g, 6 * 17 + 4096);
+	assert_int_equal(pcbatch_group_uncharge_bytes(g, 6 * 17 + 4096), 0);
+	assert_int_equal(pcbatch_group_destroy(g), 0);
+	assert_int_equal(pcbatch_domain_destroy(&dom), 0);
+}
+
 static void refusals_and_misuse(void **state)
 {
 	struct pcbatch_domain dom;
@@ -188,6 +228,7 @@ int main(void)
 		cmocka_unit_test(to_the_byte_on_every_cpu),
 		cmocka_unit_test(a_tree_adds_up_and_siblings_do_not_count),
 		cmocka_unit_test(the_bound_holds_and_is_no_wild_guess),
+		cmocka_unit_test(bytes_that_fit_are_neither_forced_nor_refused),
 		cmocka_unit_test(refusals_and_misuse),
 	};
 

@@ -66,6 +66,7 @@ PCBATCH_STATIC_ASSERT(sizeof(struct pcbatch_group) <= PCBATCH_PRIV_OWNER_BYTES, 
 
 #define PCBATCH_PRIV_RECLAIM 1u /* may call reclaim */
 #define PCBATCH_PRIV_FORCE 2u   /* must not fail */
+#define PCBATCH_PRIV_PROBE 4u   /* may be tried again: neither counts a refusal nor forces */
 
 PCBATCH_INLINE struct pcbatch_group *pcbatch_priv_group_of(struct pcbatch_owner *owner)
 {

@@ -62,6 +62,19 @@ PCBATCH_INLINE bool pcbatch_priv_group_reclaim(struct pcbatch_group *limiting, u
 	return limiting->attr.reclaim(limiting, pages, limiting->attr.reclaim_ctx) > 0;
 }
 
+/* When no attempt was granted: refuses and says at which level, or goes over the limit. Returns 0 or -ENOMEM. */
+PCBATCH_INLINE int pcbatch_priv_group_refuse(struct pcbatch_group *g, struct pcbatch_group *limiting, uint64_t pages,
+					     unsigned int flags)
+{
+	if ((flags & PCBATCH_PRIV_FORCE) == 0) {
+		pcbatch_priv_group_event(limiting, PCBATCH_EVENT_FAIL);
+		return -ENOMEM;
+	}
+	(void)pcbatch_page_counter_charge(&g->owner.pages, pages);
+	pcbatch_priv_group_event(g, PCBATCH_EVENT_FORCED);
+	return 0;
+}
+
 /* Charges exactly `pages` to the page counters. Returns 0 or -ENOMEM. */
 PCBATCH_INLINE int pcbatch_priv_group_charge_exact(struct pcbatch_group *g, uint64_t pages, unsigned int flags)
 {
@@ -80,13 +93,7 @@ PCBATCH_INLINE int pcbatch_priv_group_charge_exact(struct pcbatch_group *g, uint
 		limiting = pcbatch_priv_group_of_pages(failed);
 	} while ((flags & PCBATCH_PRIV_RECLAIM) != 0 && tries++ < limiting->attr.reclaim_retries &&
 		 pcbatch_priv_group_reclaim(limiting, pages));
-	if ((flags & PCBATCH_PRIV_FORCE) == 0) {
-		pcbatch_priv_group_event(limiting, PCBATCH_EVENT_FAIL);
-		return -ENOMEM;
-	}
-	(void)pcbatch_page_counter_charge(&g->owner.pages, pages);
-	pcbatch_priv_group_event(g, PCBATCH_EVENT_FORCED);
-	return 0;
+	return (flags & PCBATCH_PRIV_PROBE) != 0 ? -ENOMEM : pcbatch_priv_group_refuse(g, limiting, pages, flags);
 }
 
 /* Past this CPU's stock. */
@@ -249,6 +256,35 @@ PCBATCH_INLINE int pcbatch_priv_group_charge_rest(struct pcbatch_group *g, uint6
 	return err;
 }
 
+/* The lowest of g and its ancestors with less room than `pages`; NULL: all have it. */
+PCBATCH_INLINE struct pcbatch_group *pcbatch_priv_group_limiting(struct pcbatch_group *g, uint64_t pages)
+{
+	struct pcbatch_owner *owner;
+
+	for (owner = &g->owner; owner != NULL; owner = owner->parent) {
+		int64_t room = pcbatch_page_counter_max(&owner->pages) - pcbatch_page_counter_read(&owner->pages);
+
+		if (room < 0 || (uint64_t)room < pages)
+			return pcbatch_priv_group_of(owner);
+	}
+	return NULL;
+}
+
+/* What no attempt was granted is refused, or forced, once. */
+PCBATCH_INLINE int pcbatch_priv_group_refuse_rest(struct pcbatch_group *g, uint64_t bytes, uint64_t *have, unsigned int flags)
+{
+	uint64_t size = g->owner.dom->attr.page_size, pages = (bytes - *have + size - 1) / size;
+	/* Somebody may have made room since; then it is as well g's. */
+	struct pcbatch_group *limiting = pcbatch_priv_group_limiting(g, pages);
+	int err = pcbatch_priv_group_refuse(g, limiting == NULL ? g : limiting, pages, flags);
+
+	if (err == 0) {
+		*have += pages * size;
+		pcbatch_priv_group_check_high(g, flags);
+	}
+	return err;
+}
+
 PCBATCH_SLOW int pcbatch_priv_group_charge_bytes_slow(struct pcbatch_group *g, uint64_t bytes, unsigned int flags)
 {
 	uint64_t have = 0, parts, more = 0;
@@ -260,13 +296,16 @@ PCBATCH_SLOW int pcbatch_priv_group_charge_bytes_slow(struct pcbatch_group *g, u
 		return 0;
 	/*
 	 * Parts of pages that slots gave up come first. A refused charge drains byte slots,
-	 * so there may be some only afterwards: it is over when that brought nothing.
+	 * so there may be some only afterwards: it is over when that brought nothing, and
+	 * only then counts as refused or goes over the limit.
 	 */
 	do {
 		parts = pcbatch_priv_load(&g->owner.remainder) == 0 ? 0 : pcbatch_priv_exchange(&g->owner.remainder, 0);
 		have += parts;
-		err = pcbatch_priv_group_charge_rest(g, bytes, &have, flags);
+		err = pcbatch_priv_group_charge_rest(g, bytes, &have, flags | PCBATCH_PRIV_PROBE);
 	} while (err == -ENOMEM && pcbatch_priv_load(&g->owner.remainder) != 0);
+	if (err == -ENOMEM)
+		err = pcbatch_priv_group_refuse_rest(g, bytes, &have, flags);
 	if (err != 0) {
 		(void)pcbatch_priv_obj_give_back(&g->owner, have);
 		return err;

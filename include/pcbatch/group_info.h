@@ -135,13 +135,7 @@ PCBATCH_INLINE struct pcbatch_group *pcbatch_group_parent(struct pcbatch_group *
  */
 PCBATCH_INLINE struct pcbatch_group *pcbatch_group_limiting(struct pcbatch_group *g, uint64_t pages)
 {
-	for (; g != NULL; g = pcbatch_group_parent(g)) {
-		int64_t room = pcbatch_group_max(g) - pcbatch_group_current(g);
-
-		if (room < 0 || (uint64_t)room < pages)
-			return g;
-	}
-	return NULL;
+	return g == NULL ? NULL : pcbatch_priv_group_limiting(g, pages);
 }
 
 /* What attr.user was at creation. */
