@@ -19,7 +19,7 @@ esac
 total=$1
 dir=build/fuzz
 corpus=tests/fuzz/corpus
-sources="tests/fuzz/main.c tests/fuzz/fuzz.c tests/fuzz/audit.c"
+sources=$(echo tests/fuzz/*.c)
 # Small regions: most of a run is the zeroing of the domain's memory.
 flags="-std=gnu11 -g -DPCBATCH_REGION_SHIFT=12 -DFUZZ_LIBFUZZER -Iinclude"
 mkdir -p $dir

@@ -151,6 +151,25 @@ static inline int fuzz_limiting(const struct fuzz_world *w, int i, uint64_t page
 	return -1;
 }
 
+/* Whether an error is that of the allocation that was to fail; then everything must be as before. */
+static inline bool fuzz_no_memory(struct fuzz_world *w, int err)
+{
+	bool failed = w->failed_allocation;
+
+	w->failed_allocation = false;
+	if (failed)
+		FUZZ_EQUAL(err, -ENOMEM);
+	return failed;
+}
+
+static inline uint64_t fuzz_at_once(uint64_t n)
+{
+	return n < (uint64_t)PCBATCH_PAGES_MAX ? n : (uint64_t)PCBATCH_PAGES_MAX;
+}
+
+/* Takes one operation from the input and does it. */
+void fuzz_step(struct fuzz_world *w);
+
 void fuzz_audit(struct fuzz_world *w, bool drained);
 
 #endif /* FUZZ_WORLD_H */
