@@ -7,6 +7,7 @@
 #ifndef PCBATCH_LOCK_H
 #define PCBATCH_LOCK_H
 
+#include <poll.h>
 #include <sched.h>
 
 #include "domain.h"
@@ -14,6 +15,18 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/*
+ * Between two looks at what another thread holds. Yielding alone would keep a real-time
+ * thread going for ever, while the holder of lower priority waits for its CPU.
+ */
+PCBATCH_INLINE void pcbatch_priv_wait(uint32_t tries)
+{
+	if (tries < 100)
+		(void)sched_yield();
+	else
+		(void)poll(NULL, 0, 1);
+}
 
 /* Takes one off a count (the bits of mask) that a child forked right now may have found and reset to 0. */
 PCBATCH_INLINE void pcbatch_priv_lower(uint64_t *word, uint64_t mask)
@@ -60,11 +73,12 @@ PCBATCH_COLD uint64_t pcbatch_priv_fork_check(struct pcbatch_domain *dom)
 	uint64_t pid = (uint64_t)getpid();
 	uint64_t self = pid << 32 | (uint32_t)(pcbatch_priv_thread_pointer() >> 4);
 	uint64_t claim;
+	uint32_t tries = 0;
 
 	while (pcbatch_priv_load_acquire(&dom->pid) != pid) {
 		claim = pcbatch_priv_load(&dom->fork_claim);
 		if (claim >> 32 == pid && claim != self) {
-			(void)sched_yield();
+			pcbatch_priv_wait(tries++);
 			continue;
 		}
 		if (claim != self && !pcbatch_priv_cas(&dom->fork_claim, claim, self))
@@ -86,8 +100,10 @@ PCBATCH_INLINE bool pcbatch_priv_trylock(uint64_t *lock)
 
 PCBATCH_INLINE void pcbatch_priv_lock(uint64_t *lock)
 {
+	uint32_t tries = 0;
+
 	while (!pcbatch_priv_trylock(lock))
-		(void)sched_yield();
+		pcbatch_priv_wait(tries++);
 }
 
 PCBATCH_INLINE void pcbatch_priv_unlock(uint64_t *lock)

@@ -1,10 +1,11 @@
 /* SPDX-FileCopyrightText: 2026 the pcbatch authors */
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Usage: storm SECONDS THREADS
+ * Usage: storm SECONDS THREADS [TABLE [USED]]
  * Threads hop between CPUs and use counters, charges with a statistic, byte charges and statistics on more owners than a
  * CPU has slots; timer signals do the same in the middle of it; one more thread drains (one owner, a subtree, all),
  * flushes, and makes and ends groups. Then everything is audited to the last unit.
+ * TABLE: CPUs that the domain has slots for; numbers beyond it go past them. USED: so many CPUs must have had hits.
  * Exit status: 0 exact; 1 something was lost; 2 it could not run (or not on the backend that PCBATCH_BACKEND names).
  *
  * STORM_DELAY=n: each section is slowed down by n loops before its commit, so that more of it is interrupted.
@@ -15,11 +16,18 @@
 #define _GNU_SOURCE
 #endif
 
-#if defined(STORM_DELAY) && defined(__aarch64__)
+#if defined(STORM_DELAY)
 #define STORM_STR1(x) #x
 #define STORM_STR(x) STORM_STR1(x)
+#if defined(__aarch64__)
 /* x16 and x17 are every section's to clobber. */
 #define STORM_LOOP "mov x16, #" STORM_STR(STORM_DELAY) "\n76: sub x16, x16, #1\n\tcbnz x16, 76b\n\t"
+#else
+/* Flags are. */
+extern __thread unsigned int storm_delay;
+#define STORM_LOOP                                                                                                       \
+	"movl $" STORM_STR(STORM_DELAY) ", %%fs:storm_delay@tpoff\n76: decl %%fs:storm_delay@tpoff\n\tjnz 76b\n\t"
+#endif
 #define STORM_AT_1
 #define STORM_AT_2
 #define STORM_AT_3 STORM_LOOP
@@ -92,6 +100,9 @@ static struct pcbatch_domain dom;
 static struct pcbatch_counter counters[COUNTERS];
 static struct pcbatch_group *root, *mid[MIDS], *leaf[LEAVES];
 static struct worker workers[THREADS_MAX];
+#if defined(STORM_DELAY) && !defined(__aarch64__)
+__thread unsigned int storm_delay __attribute__((used));
+#endif
 static uint32_t cpus;
 static int stop;
 static uint64_t progress; /* of all threads */
@@ -438,7 +449,23 @@ static void must(const char *what, int err)
 	exit(2);
 }
 
-static void set_up(void)
+/* CPUs that have had a hit. */
+static uint32_t cpus_used(void)
+{
+	uint32_t c, k, used = 0;
+
+	for (c = 0; c < dom.lines; c++) {
+		const struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(&dom, c);
+
+		for (k = 0; k < PCBATCH_STOCK_SLOTS; k++)
+			if (stock->page_hits[k] != 0)
+				break;
+		used += k < PCBATCH_STOCK_SLOTS;
+	}
+	return used;
+}
+
+static void set_up(uint32_t table)
 {
 	const char *wanted = getenv("PCBATCH_BACKEND");
 	struct pcbatch_domain_attr attr;
@@ -449,6 +476,7 @@ static void set_up(void)
 	attr.stat_items = ITEMS;
 	attr.page_size = PAGE;
 	attr.counter_batch = 64;
+	attr.cpus = table;
 	must("make the domain", pcbatch_domain_init(&dom, &attr));
 	printf("backend=%s cpus=%" PRIu32 "\n", pcbatch_backend_name(pcbatch_domain_backend(&dom)), pcbatch_domain_cpus(&dom));
 	if (wanted != NULL && strcmp(wanted, pcbatch_backend_name(pcbatch_domain_backend(&dom))) != 0)
@@ -467,7 +495,7 @@ static void set_up(void)
 		must("catch the signal", -errno);
 }
 
-static void report(const struct tally *all, uint64_t in_signals)
+static void report(const struct tally *all, uint64_t in_signals, uint32_t used)
 {
 	struct pcbatch_stock_info info;
 
@@ -475,9 +503,11 @@ static void report(const struct tally *all, uint64_t in_signals)
 	expect("read of the counts", 0, pcbatch_stock_info_read(&dom, &info), 0);
 	printf("ops=%" PRIu64 " in_signals=%" PRIu64 " hits=%" PRIu64 " misses=%" PRIu64 " evictions=%" PRIu64 " direct=%" PRIu64
 	       " trims=%" PRIu64 " aborts=%" PRIu64 " drains=%" PRIu64 " drained_pages=%" PRIu64 " drain_rounds=%" PRIu64
-	       " groups=%" PRIu64 "\n",
+	       " groups=%" PRIu64 " cpus_used=%" PRIu32 "\n",
 	       all->ops, in_signals, info.hits, info.misses, info.evictions, info.direct, info.trims, info.aborts, info.drains,
-	       info.drained_pages, drain_rounds, groups_made);
+	       info.drained_pages, drain_rounds, groups_made, cpus_used());
+	if (cpus_used() < used)
+		expect("CPUs with hits", 0, cpus_used(), used);
 	/* A storm that never came to the point proves nothing. */
 	expect("evictions happened", 0, info.evictions > 0, 1);
 	expect("drains happened", 0, info.drains > 0, 1);
@@ -487,6 +517,7 @@ static void report(const struct tally *all, uint64_t in_signals)
 int main(int argc, char **argv)
 {
 	uint32_t seconds = argc > 1 ? (uint32_t)atoi(argv[1]) : 5, threads = argc > 2 ? (uint32_t)atoi(argv[2]) : 8, i;
+	uint32_t table = argc > 3 ? (uint32_t)atoi(argv[3]) : 0, used = argc > 4 ? (uint32_t)atoi(argv[4]) : 0;
 	static struct tally all;
 	uint64_t in_signals = 0;
 	pthread_t drainer;
@@ -494,7 +525,7 @@ int main(int argc, char **argv)
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	threads = threads < THREADS_MAX ? threads : THREADS_MAX;
 	cpus = pcbatch_cpu_possible();
-	set_up();
+	set_up(table);
 	for (i = 0; i < threads; i++) {
 		workers[i].seed = 0x9e3779b97f4a7c15u * (i + 1);
 		workers[i].signal_seed = 0xbf58476d1ce4e5b9u * (i + 1);
@@ -511,7 +542,7 @@ int main(int argc, char **argv)
 	}
 	(void)pthread_join(drainer, NULL);
 	audit(threads, &all);
-	report(&all, in_signals);
+	report(&all, in_signals, used);
 	take_down();
 	printf("%s\n", lost == 0 ? "EXACT" : "LOST");
 	return lost != 0;
