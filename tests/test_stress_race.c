@@ -8,14 +8,27 @@
 static void test_hook(int n);
 #define PCBATCH_INJECT_C(n) test_hook(n)
 #if defined(__x86_64__)
-/* About a tenth of a millisecond before the store of an install (20) and of a statistics update (15). */
-extern __thread unsigned int stress_delay;
+/*
+ * Before the store of an install (20), of a statistics update (15) and, where
+ * slow_commits asks for it, of a change of a slot (12): says that a section is there,
+ * and stays in it until it may leave (or for a while, so that nothing hangs).
+ */
+extern volatile unsigned int section_inside, section_held;
+extern __thread unsigned int section_spins, slow_commits;
 #define PCBATCH_INJECT_ASM(n)                                        \
-	".if " #n " == 20 || " #n " == 15\n\t"                       \
-	"movl $40000, %%fs:stress_delay@tpoff\n"                     \
+	".if " #n " == 20 || " #n " == 15 || " #n " == 12\n\t"       \
+	".if " #n " == 12\n\t"                                       \
+	"cmpl $0, %%fs:slow_commits@tpoff\n\t"                       \
+	"je 78f\n\t"                                                 \
+	".endif\n\t"                                                 \
+	"movl $1, section_inside(%%rip)\n\t"                         \
+	"movl $10000000, %%fs:section_spins@tpoff\n"                 \
 	"77:\n\t"                                                    \
-	"decl %%fs:stress_delay@tpoff\n\t"                           \
-	"jnz 77b\n\t"                                                \
+	"cmpl $0, section_held(%%rip)\n\t"                           \
+	"je 78f\n\t"                                                 \
+	"decl %%fs:section_spins@tpoff\n\t"                          \
+	"jnz 77b\n"                                                  \
+	"78:\n\t"                                                    \
 	".endif\n\t"
 #endif
 #include "stress.h"
@@ -24,7 +37,8 @@ extern __thread unsigned int stress_delay;
 #include <ucontext.h>
 #endif
 
-__thread unsigned int stress_delay __attribute__((used));
+volatile unsigned int section_inside __attribute__((used)), section_held __attribute__((used));
+__thread unsigned int section_spins __attribute__((used)), slow_commits __attribute__((used));
 
 static __thread int hook_at; /* the point at which this thread stops, once */
 static __thread void (*hook_do)(void);
@@ -123,6 +137,55 @@ static void offline_before_commit(void **state)
 	end();
 }
 
+static int cpu_zero_always(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+static void *installing_too(void *arg)
+{
+	(void)arg;
+	stress_pin(1);
+	hook_do = park;
+	hook_at = 7;
+	STRESS_EQUAL(pcbatch_group_charge(tree.group[1], 3), 0);
+	return NULL;
+}
+
+/*
+ * A thread that found the group's first probe empty stops before its commit. Meanwhile
+ * the slot is taken by another group, the group of the test gets the next one, and the
+ * first probe becomes empty again: the commit must not give the group a second slot.
+ */
+static void one_slot_each(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	pthread_t thread;
+	int line;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.cpus = 1;
+	for (line = 0; line < 2; line++) {
+		attr.current_cpu = cpu_zero_always;
+		begin(line == 0 ? NULL : &attr);
+		assert_int_equal(tree.group[1]->owner.id % PCBATCH_STOCK_SLOTS, tree.group[8]->owner.id % PCBATCH_STOCK_SLOTS);
+		assert_int_equal(pthread_create(&thread, NULL, installing_too, NULL), 0);
+		wait_for(&parked);
+		stress_pin(1);
+		stress_charge(&tree, &mine, 8, 1, 0, false);
+		stress_charge(&tree, &mine, 1, 3, 0, false);
+		STRESS_EQUAL(pcbatch_group_drain(tree.group[8]), 0);
+		raise_flag(&go);
+		(void)pthread_join(thread, NULL);
+		mine.pages[1] += 3;
+		if (line != 0 || pcbatch_domain_backend(&tree.dom) == PCBATCH_BACKEND_RSEQ)
+			STRESS_CHECK(slots_of(1) <= 1, slots_of(1), line);
+		end();
+	}
+}
+
 static void *draining(void *arg)
 {
 	(void)arg;
@@ -154,6 +217,282 @@ static void gate_before_commit(void **state)
 	(void)pthread_join(drainer, NULL);
 	mine.pages[5] = 3;
 	end();
+}
+
+/*
+ * The points 9 (behind a commit, where its reference should have been taken already)
+ * and 10 (between the looks at the state and at the epoch, which have the other order),
+ * and 12, 13 and 14 below, are passed by mutants only; see tests/mutants.
+ */
+static int stop_at;
+
+static void *installing_up_to(void *arg)
+{
+	(void)arg;
+	stress_pin(1);
+	hook_do = park;
+	hook_at = stop_at;
+	STRESS_EQUAL(pcbatch_group_charge(tree.group[5], 3), 0);
+	raise_flag(&parked);
+	return NULL;
+}
+
+/* A slot's reference is there as soon as the slot can be drained. */
+static void drained_right_after_commit(void **state)
+{
+	struct pcbatch_group *again = NULL;
+	pthread_t thread;
+
+	(void)state;
+	begin(NULL);
+	stop_at = 9;
+	assert_int_equal(pthread_create(&thread, NULL, installing_up_to, NULL), 0);
+	wait_for(&parked);
+	STRESS_EQUAL(pcbatch_group_drain(tree.group[5]), 0);
+	STRESS_CHECK(tree.group[5]->owner.refs >= 1, tree.group[5]->owner.refs, 1);
+	STRESS_EQUAL(pcbatch_group_create(&tree.dom, NULL, NULL, &again), 0);
+	STRESS_EQUAL(pcbatch_group_destroy(again), 0);
+	raise_flag(&go);
+	(void)pthread_join(thread, NULL);
+	assert_int_equal(stress_failures, 0);
+	mine.pages[5] = 3;
+	end();
+}
+
+/* Whoever saw the group online before it went offline sees that the epoch has moved. */
+static void offline_before_epoch(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	begin(NULL);
+	stop_at = 10;
+	assert_int_equal(pthread_create(&thread, NULL, installing_up_to, NULL), 0);
+	wait_for(&parked);
+	STRESS_EQUAL(pcbatch_group_offline(tree.group[5]), 0);
+	raise_flag(&go);
+	(void)pthread_join(thread, NULL);
+	STRESS_EQUAL(slots_of(5), 0);
+	mine.pages[5] = 3;
+	end();
+}
+
+/* ------------------------------------------------------------ two at a time */
+
+/* The first of two drainers of a CPU leaves its gate closed for the other. */
+static void two_drainers(void **state)
+{
+	pthread_t drainer;
+	uint64_t *gate;
+
+	(void)state;
+	begin(NULL);
+	stress_pin(1);
+	stress_charge(&tree, &mine, 2, 1, 0, false);
+	assert_int_equal(pthread_create(&drainer, NULL, draining, NULL), 0);
+	wait_for(&parked_too);
+	if (pcbatch_domain_backend(&tree.dom) == PCBATCH_BACKEND_RSEQ) {
+		gate = &pcbatch_priv_stock(&tree.dom, pcbatch_priv_cpu(&tree.dom))->page.gate;
+		STRESS_EQUAL(*gate, 1);
+		STRESS_EQUAL(pcbatch_group_drain(tree.group[2]), 0);
+		STRESS_EQUAL(*gate, 1);
+	}
+	raise_flag(&go_too);
+	(void)pthread_join(drainer, NULL);
+	end();
+}
+
+static int looks;
+
+/* At the fifth look of a charge that two levels see: the batch and the pages alone were refused, and what is cached is drained. */
+static void park_at_the_fifth(void)
+{
+	if (++looks < 5)
+		hook_at = 4;
+	else
+		park_too();
+}
+
+static void *refused(void *arg)
+{
+	(void)arg;
+	looks = 0;
+	hook_do = park_at_the_fifth;
+	hook_at = 4;
+	STRESS_EQUAL(pcbatch_group_charge(tree.group[2], 60), -ENOMEM);
+	raise_flag(&parked_too);
+	return NULL;
+}
+
+/* 50 of 100 pages are charged, nothing is cached, and another thread's charge of 60 is being decided. */
+static void begin_refusal(pthread_t *thread)
+{
+	begin(NULL);
+	stress_limit(&tree, 0, 100);
+	stress_pin(1);
+	stress_charge(&tree, &mine, 2, 50, 0, false);
+	STRESS_EQUAL(pcbatch_stock_drain_all(&tree.dom), 0);
+	assert_int_equal(pthread_create(thread, NULL, refused, NULL), 0);
+	wait_for(&parked_too);
+	STRESS_EQUAL(tree.dom.install_gate & 0xffff, 1);
+}
+
+static void end_refusal(pthread_t thread)
+{
+	raise_flag(&go_too);
+	(void)pthread_join(thread, NULL);
+	end();
+}
+
+/* The first of two that hold leaves the other's hold in place. */
+static void two_holders(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	begin_refusal(&thread);
+	STRESS_EQUAL(pcbatch_group_charge(tree.group[2], 2000), -ENOMEM);
+	STRESS_EQUAL(tree.dom.install_gate & 0xffff, 1);
+	end_refusal(thread);
+}
+
+/* What is given back meanwhile, pages (too few of them) and bytes, is not cached. */
+static void nothing_cached_while_held(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	begin_refusal(&thread);
+	stress_uncharge(&tree, &mine, 2, 5, 0);
+	STRESS_EQUAL(slots_of(2), 0);
+	STRESS_EQUAL(pcbatch_group_charge_bytes(tree.group[1], 5000), 0);
+	STRESS_EQUAL(slots_of(1), 0);
+	STRESS_EQUAL(pcbatch_group_uncharge_bytes(tree.group[1], 4000), 0);
+	STRESS_EQUAL(slots_of(1), 0);
+	mine.bytes[1] = 1000;
+	end_refusal(thread);
+}
+
+static void *giving_back(void *arg)
+{
+	(void)arg;
+	stress_pin(1);
+	hook_do = park;
+	hook_at = 7;
+	stress_uncharge(&tree, &mine, 2, 5, 0);
+	return NULL;
+}
+
+/* What was about to be cached before the hold is not cached during it. */
+static void prepared_before_a_hold(void **state)
+{
+	pthread_t thread, giver;
+
+	(void)state;
+	begin(NULL);
+	stress_limit(&tree, 0, 100);
+	stress_charge(&tree, &mine, 2, 50, 0, false);
+	STRESS_EQUAL(pcbatch_stock_drain_all(&tree.dom), 0);
+	assert_int_equal(pthread_create(&giver, NULL, giving_back, NULL), 0);
+	wait_for(&parked);
+	assert_int_equal(pthread_create(&thread, NULL, refused, NULL), 0);
+	wait_for(&parked_too);
+	raise_flag(&go);
+	(void)pthread_join(giver, NULL);
+	STRESS_EQUAL(slots_of(2), 0);
+	end_refusal(thread);
+}
+
+static void update_another(void)
+{
+	stress_pin(1);
+	STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[3], 0, 5), 0);
+	mine.other[3] += 5;
+}
+
+/* Two blocks of a CPU are put on its list at once: both are there. */
+static void two_listed_at_once(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	int line;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.cpus = 1;
+	for (line = 0; line < 2; line++) {
+		attr.current_cpu = cpu_zero_always;
+		begin(line == 0 ? NULL : &attr);
+		stress_pin(1);
+		hook_do = update_another;
+		hook_at = 14;
+		STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[4], 0, 7), 0);
+		mine.other[4] += 7;
+		hook_at = 0;
+		end();
+	}
+}
+
+static struct pcbatch_group *dying[2];
+
+static void drop_the_other(void)
+{
+	pcbatch_priv_owner_put(&dying[1]->owner);
+	dying[1] = NULL;
+}
+
+/* Two last references are dropped at once: both groups are freed. */
+static void two_die_at_once(void **state)
+{
+	uint64_t owners;
+	int i;
+
+	(void)state;
+	begin(NULL);
+	owners = tree.dom.owners;
+	for (i = 0; i < 2; i++) {
+		STRESS_EQUAL(pcbatch_group_create(&tree.dom, NULL, NULL, &dying[i]), 0);
+		pcbatch_priv_store(&dying[i]->owner.state, PCBATCH_PRIV_OWNER_DEAD);
+	}
+	hook_do = drop_the_other;
+	hook_at = 13;
+	pcbatch_priv_owner_put(&dying[0]->owner);
+	hook_at = 0;
+	if (dying[1] != NULL)
+		drop_the_other();
+	STRESS_EQUAL(pcbatch_group_reap(&tree.dom), 0);
+	STRESS_EQUAL(tree.dom.owners, owners);
+	assert_int_equal(stress_failures, 0);
+	end();
+}
+
+static void charge_the_victim(void)
+{
+	stress_charge(&tree, &mine, 1, 5, 2, true);
+}
+
+/* The slot that an install is about to replace is charged by a handler: its new content is what must come back. */
+static void victim_changed_before_commit(void **state)
+{
+	static const int order[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct pcbatch_domain_attr attr;
+	int line, i;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.cpus = 1;
+	for (line = 0; line < 2; line++) {
+		attr.current_cpu = cpu_zero_always;
+		begin(line == 0 ? NULL : &attr);
+		stress_pin(1);
+		/* The first seven fill the line, the last one's first probe is the first one's. */
+		for (i = 0; i < 8; i++) {
+			hook_do = charge_the_victim;
+			hook_at = i == 7 ? 7 : 0;
+			stress_charge(&tree, &mine, order[i], 1, 1, false);
+		}
+		STRESS_EQUAL(mine.pages[1], 6);
+		end();
+	}
 }
 
 static void move_away(void)
@@ -202,22 +541,32 @@ static void moved_before_commit(void **state)
 
 /* ------------------------------------------------------ sections of a long while */
 
-/* A sleep would be too long. */
-static void spin_ns(uint64_t ns)
+static void hold_sections(void)
 {
-	uint64_t from = stress_now_ns();
+	section_inside = 0;
+	section_held = 1;
+}
 
-	while (stress_now_ns() - from < ns)
-		;
+/* Until the other thread is in the middle of a section, or has done without. */
+static void wait_for_section(const uint32_t *done)
+{
+	while (section_inside == 0 && !__atomic_load_n(done, __ATOMIC_SEQ_CST))
+		(void)sched_yield();
 }
 
 static void *one_install(void *arg)
 {
 	(void)arg;
 	stress_pin(1);
-	raise_flag(&parked);
 	STRESS_EQUAL(pcbatch_group_charge(tree.group[5], 3), 0);
+	raise_flag(&parked);
 	return NULL;
+}
+
+static void let_it_land(void)
+{
+	section_held = 0;
+	wait_for(&parked);
 }
 
 /* Offline finds nothing cached, and must still wait out a section that is about to cache something. */
@@ -227,16 +576,68 @@ static void offline_during_commit(void **state)
 	int round;
 
 	(void)state;
-	for (round = 0; round < 200 && stress_failures == 0; round++) {
+	for (round = 0; round < 20 && stress_failures == 0; round++) {
 		begin(NULL);
-		assert_int_equal(pthread_create(&thread, NULL, one_install, NULL), 0);
 		stress_pin(0);
-		wait_for(&parked);
-		spin_ns((uint64_t)round * 500);
+		hold_sections();
+		assert_int_equal(pthread_create(&thread, NULL, one_install, NULL), 0);
+		wait_for_section(&parked);
+		hook_do = let_it_land;
+		hook_at = 12;
 		STRESS_EQUAL(pcbatch_group_offline(tree.group[5]), 0);
+		hook_at = 0;
+		section_held = 0;
 		(void)pthread_join(thread, NULL);
 		STRESS_EQUAL(slots_of(5), 0);
 		mine.pages[5] = 3;
+		stress_settle(&tree, &mine);
+	}
+	assert_int_equal(stress_failures, 0);
+}
+
+static void *changing(void *arg)
+{
+	(void)arg;
+	stress_pin(1);
+	slow_commits = 1;
+	hook_do = park;
+	hook_at = 7;
+	stress_uncharge(&tree, &mine, 1, 1, 0);
+	raise_flag(&parked);
+	raise_flag(&parked_too);
+	return NULL;
+}
+
+static void let_it_begin(void)
+{
+	raise_flag(&go);
+	wait_for_section(&parked_too);
+}
+
+/* A thread stops between its look at the gate and its section, which begins when a drainer is past its fence. */
+static void drain_during_commit(void **state)
+{
+	pthread_t thread;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 20 && stress_failures == 0; round++) {
+		begin(NULL);
+		stress_pin(1);
+		/* Its first probe is taken, so that it is changed on the slow path. */
+		stress_charge(&tree, &mine, 8, 1, 0, false);
+		stress_charge(&tree, &mine, 1, 3, 0, false);
+		hold_sections();
+		assert_int_equal(pthread_create(&thread, NULL, changing, NULL), 0);
+		stress_pin(0);
+		wait_for(&parked);
+		hook_do = let_it_begin;
+		hook_at = 8;
+		STRESS_EQUAL(pcbatch_group_drain(tree.group[1]), 0);
+		hook_at = 0;
+		section_held = 0;
+		raise_flag(&go);
+		(void)pthread_join(thread, NULL);
 		stress_settle(&tree, &mine);
 	}
 	assert_int_equal(stress_failures, 0);
@@ -246,8 +647,8 @@ static void *one_update(void *arg)
 {
 	(void)arg;
 	stress_pin(1);
-	raise_flag(&parked);
 	STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[5], 0, 1), 0);
+	raise_flag(&parked);
 	return NULL;
 }
 
@@ -260,15 +661,16 @@ static void flush_during_update(void **state)
 	(void)state;
 	begin(NULL);
 	stress_find_cpus();
-	for (round = 0; round < 300 && stress_failures == 0; round++) {
+	for (round = 0; round < 20 && stress_failures == 0; round++) {
 		parked = 0;
 		stress_pin(1);
 		STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[5], 0, 1), 0);
 		stress_pin(0);
+		hold_sections();
 		assert_int_equal(pthread_create(&thread, NULL, one_update, NULL), 0);
-		wait_for(&parked);
-		spin_ns((uint64_t)round * 400);
+		wait_for_section(&parked);
 		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+		section_held = 0;
 		(void)pthread_join(thread, NULL);
 		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
 		mine.other[5] += 2;
@@ -530,9 +932,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		stress_test(offline_before_commit),
+		stress_test(one_slot_each),
 		stress_test(gate_before_commit),
+		stress_test(drained_right_after_commit),
+		stress_test(offline_before_epoch),
+		stress_test(two_drainers),
+		stress_test(two_holders),
+		stress_test(nothing_cached_while_held),
+		stress_test(prepared_before_a_hold),
+		stress_test(two_listed_at_once),
+		stress_test(two_die_at_once),
+		stress_test(victim_changed_before_commit),
 		stress_test(moved_before_commit),
 		stress_test(offline_during_commit),
+		stress_test(drain_during_commit),
 		stress_test(flush_during_update),
 #if defined(__x86_64__)
 		stress_test(room_at_each_instruction),
