@@ -286,6 +286,93 @@ static void every_section_point(void **state)
 }
 
 /*
+ * A thread that is moved at any point inside a section writes nothing on the CPU that
+ * it came from any more.
+ */
+static char left_behind[8 * PCBATCH_PRIV_REGION]; /* what that CPU had when the thread left it */
+static uint32_t left_cpu;
+
+static char *region_of(const struct pcbatch_priv_chunk *chunk)
+{
+	return (char *)(uintptr_t)chunk + (left_cpu + 1) * PCBATCH_PRIV_REGION;
+}
+
+static void handler_move(void)
+{
+	const struct pcbatch_priv_chunk *chunk;
+	size_t n = 0;
+
+	for (chunk = tree.dom.chunks; chunk != NULL; chunk = chunk->next)
+		memcpy(left_behind + n++ * PCBATCH_PRIV_REGION, region_of(chunk), PCBATCH_PRIV_REGION);
+	stress_pin(1);
+}
+
+static void moved_at_every_section_point(void **state)
+{
+	static const enum op ops[] = { OP_CHARGE, OP_UNCHARGE, OP_CHARGE_BIG, OP_UNCHARGE_BIG, OP_BYTES, OP_UNBYTES, OP_ADD, OP_MOD };
+	const struct pcbatch_priv_chunk *chunk;
+	unsigned int point;
+	size_t i, n;
+
+	(void)state;
+	begin();
+	left_cpu = (uint32_t)stress_cpu[0];
+	for (chunk = tree.dom.chunks, n = 0; chunk != NULL; chunk = chunk->next)
+		n++;
+	assert_true(n <= sizeof(left_behind) / PCBATCH_PRIV_REGION);
+	for (point = 1; stress_cpus > 1 && point <= SECTION_POINTS; point++)
+		for (i = 0; i < 2 * sizeof(ops) / sizeof(ops[0]); i++) {
+			uint64_t before = points;
+
+			stress_pin(0);
+			warm();
+			if (i % 2 != 0)
+				STRESS_EQUAL(pcbatch_stock_drain_all(&tree.dom), 0);
+			step_action = handler_move;
+			test_point = point;
+			do_op(ops[i / 2]);
+			test_point = 0;
+			for (chunk = tree.dom.chunks, n = 0; points != before && chunk != NULL; chunk = chunk->next, n++)
+				STRESS_CHECK(memcmp(left_behind + n * PCBATCH_PRIV_REGION, region_of(chunk), PCBATCH_PRIV_REGION) == 0,
+					     point, ops[i / 2]);
+		}
+	end("moved_at_every_section_point");
+}
+
+static void handler_nothing(void)
+{
+}
+
+/* An update that is interrupted at a level counts there all the same: what it changed is due for a flush at every level. */
+static void interrupted_walks_count(void **state)
+{
+	int64_t much;
+	int round;
+
+	(void)state;
+	begin();
+	much = (int64_t)tree.dom.stat_threshold * (tree.dom.lines + 1);
+	for (round = 0; round < 6 && stress_failures == 0; round++) {
+		STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[act], 0, 1), 0);
+		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+		mine.other[act]++;
+		step_action = handler_nothing;
+		/* Fresh blocks are walked on the slow path. */
+		if (round % 2 != 0) {
+			STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[act], 0, 1), 0);
+			mine.other[act]++;
+		}
+		test_point = round < 2 ? 16 : round < 4 ? 17 : 0;
+		STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[act], 0, much), 0);
+		test_point = 0;
+		mine.other[act] += much;
+		STRESS_CHECK(pcbatch_group_stat_needs_flush(tree.group[act]), round, 0);
+		STRESS_CHECK(pcbatch_group_stat_needs_flush(tree.group[0]), round, 0);
+	}
+	end("interrupted_walks_count");
+}
+
+/*
  * The first update of a group on a CPU writes the header of its block and of its
  * ancestors'. An update in the middle of that, large enough to be folded at once,
  * must find none half written.
@@ -418,6 +505,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		stress_test(every_instruction),
 		stress_test(every_section_point),
+		stress_test(moved_at_every_section_point),
+		stress_test(interrupted_walks_count),
 		stress_test(first_update),
 		stress_test(batch_changes),
 	};
