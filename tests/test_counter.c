@@ -160,6 +160,29 @@ static void rule_09_64_bit_deltas(void **state)
 	box_close(box);
 }
 
+/* Only bits above half a word change: the half that the hit path looks at for small constants is not enough. */
+static void constant_deltas_of_more_than_half_a_word(void **state)
+{
+	struct box *box = box_with(64);
+	struct pcbatch_counter c;
+
+	(void)state;
+	assert_int_equal(pcbatch_counter_init(&c, &box->dom, 0), 0);
+#define ADD_CONSTANT(n)                                                                                     \
+	do {                                                                                                \
+		pcbatch_counter_add(&c, n);                                                                 \
+		assert_in_range(pcbatch_counter_read(&c) - pcbatch_counter_sum(&c) + 63, 0, 126);           \
+	} while (0)
+	ADD_CONSTANT(INT64_C(1) << 32);
+	ADD_CONSTANT(-(INT64_C(1) << 33));
+	ADD_CONSTANT(INT64_C(3) << 40);
+	ADD_CONSTANT(INT64_C(1) << 31);
+	ADD_CONSTANT(INT64_MIN);
+#undef ADD_CONSTANT
+	assert_int_equal(pcbatch_counter_destroy(&c), 0);
+	box_close(box);
+}
+
 /* A total that steps over each power of two, by constants: none of the looks may be missed. */
 static void constant_deltas_cross_every_power_of_two(void **state)
 {
@@ -294,6 +317,24 @@ static void limited_add_is_all_or_nothing_both_ways(void **state)
 	box_close(box);
 }
 
+/* A value that wrapped is on the wrong side of where it was, whatever the limit. */
+static void limited_add_does_not_wrap(void **state)
+{
+	struct box *box = box_with(64);
+	struct pcbatch_counter c;
+
+	(void)state;
+	assert_int_equal(pcbatch_counter_init(&c, &box->dom, INT64_MAX - 5), 0);
+	assert_false(pcbatch_counter_limited_add(&c, INT64_MAX, 6));
+	assert_true(pcbatch_counter_limited_add(&c, INT64_MAX, 5));
+	pcbatch_counter_set(&c, INT64_MIN + 5);
+	assert_false(pcbatch_counter_limited_add(&c, INT64_MIN, -6));
+	assert_true(pcbatch_counter_limited_add(&c, INT64_MIN, -5));
+	assert_int_equal(pcbatch_counter_sum(&c), INT64_MIN);
+	assert_int_equal(pcbatch_counter_destroy(&c), 0);
+	box_close(box);
+}
+
 static struct pcbatch_counter victim;
 
 
@@ -346,6 +387,37 @@ static void rule_04_reused_counter_is_zero(void **state)
 	box_close(box);
 }
 
+static void reused_cells_are_zero_on_every_line(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	struct pcbatch_counter c, other;
+	struct box *box;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.cpus = 3;
+	attr.current_cpu = box_cpu;
+	box = box_open(attr);
+	assert_int_equal(pcbatch_counter_init(&c, &box->dom, 0), 0);
+	for (box->cpu = 0; box->cpu < 3; box->cpu++)
+		pcbatch_counter_add(&c, 5);
+	assert_int_equal(pcbatch_counter_sum(&c), 15);
+	assert_int_equal(pcbatch_counter_read(&c), 0);
+	pcbatch_counter_flush(&c);
+	assert_int_equal(pcbatch_counter_read(&c), 15);
+	/* Two in a row, so that the first of the free ones links on to the other. */
+	assert_int_equal(pcbatch_counter_init(&other, &box->dom, 7), 0);
+	assert_int_equal(pcbatch_counter_destroy(&other), 0);
+	assert_int_equal(pcbatch_counter_destroy(&c), 0);
+	assert_int_equal(pcbatch_counter_init(&c, &box->dom, 0), 0);
+	assert_int_equal(pcbatch_counter_sum(&c), 0);
+	assert_int_equal(pcbatch_counter_read(&c), 0);
+	pcbatch_counter_flush(&c);
+	assert_int_equal(pcbatch_counter_read(&c), 0);
+	assert_int_equal(pcbatch_counter_destroy(&c), 0);
+	box_close(box);
+}
+
 static void misuse_is_refused(void **state)
 {
 	struct box *box = box_with(64);
@@ -374,12 +446,15 @@ int main(void)
 		cmocka_unit_test(batch_of_the_call),
 		cmocka_unit_test(rule_09_64_bit_deltas),
 		cmocka_unit_test(constant_deltas_cross_every_power_of_two),
+		cmocka_unit_test(constant_deltas_of_more_than_half_a_word),
 		cmocka_unit_test(clamped_views),
 		cmocka_unit_test(set_makes_the_sum_what_is_given),
 		cmocka_unit_test(compare_sums_only_when_it_must),
 		cmocka_unit_test(limited_add_is_all_or_nothing_both_ways),
+		cmocka_unit_test(limited_add_does_not_wrap),
 		cmocka_unit_test(rule_14_sum_and_flush_cover_other_cpus),
 		cmocka_unit_test(rule_04_reused_counter_is_zero),
+		cmocka_unit_test(reused_cells_are_zero_on_every_line),
 		cmocka_unit_test(misuse_is_refused),
 	};
 

@@ -165,11 +165,134 @@ static void batch_of_one(void **state)
 	run("batch_of_one", 1);
 }
 
+/* ------------------------------------------------------------------ one line */
+
+static int cpu_zero(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+static struct pcbatch_counter narrow;
+
+static void *narrow_adder(void *arg)
+{
+	uint64_t i, n = *(const uint64_t *)arg;
+
+	for (i = 0; i < n; i++)
+		pcbatch_counter_add(&narrow, 1);
+	return NULL;
+}
+
+/* All threads share the only line, so that lost swaps, three in a row among them, have nowhere to go. */
+static void one_line(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	pthread_t thread[ADDERS];
+	uint64_t n = stress_scaled(4000000);
+	int i;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.current_cpu = cpu_zero;
+	attr.cpus = 1;
+	assert_int_equal(pcbatch_domain_init(&dom, &attr), 0);
+	assert_int_equal(pcbatch_counter_init(&narrow, &dom, 0), 0);
+	for (i = 0; i < ADDERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, narrow_adder, &n), 0);
+	for (i = 0; i < ADDERS; i++)
+		(void)pthread_join(thread[i], NULL);
+	STRESS_EQUAL(pcbatch_counter_sum(&narrow), (int64_t)n * ADDERS);
+	assert_int_equal(pcbatch_counter_destroy(&narrow), 0);
+	assert_int_equal(pcbatch_domain_destroy(&dom), 0);
+	assert_int_equal(stress_failures, 0);
+}
+
+/* ---------------------------------------------------------------- sum_fenced */
+
+/*
+ * An add that has returned may still stand in its CPU's store buffer. When it returned
+ * before this thread's flag could be seen there, a fenced sum made after the flag was
+ * raised contains it.
+ */
+static uint64_t turn PCBATCH_ALIGNED(PCBATCH_CACHE_LINE);  /* whose round it is */
+static uint64_t flag PCBATCH_ALIGNED(PCBATCH_CACHE_LINE);
+static uint64_t before PCBATCH_ALIGNED(PCBATCH_CACHE_LINE); /* the round in which the add came before the flag */
+static uint64_t added PCBATCH_ALIGNED(PCBATCH_CACHE_LINE);  /* rounds that are over */
+
+/* Far-away lines: stores to them hold up those behind them in the store buffer. */
+#define FAR_BYTES (16u << 20)
+static volatile char far_away[FAR_BYTES];
+
+static void *returning(void *arg)
+{
+	uint64_t round, rounds = *(const uint64_t *)arg, wait, rng = 17, k;
+	volatile uint64_t n;
+
+	stress_pin(1);
+	for (k = 0; k < FAR_BYTES; k += 512)
+		far_away[k] = 1;
+	for (round = 1; round <= rounds; round++) {
+		while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != round)
+			if (stress_cpus < 2)
+				(void)sched_yield();
+		wait = round % 97;
+		for (n = 0; n < wait; n++)
+			;
+		for (k = 0; k < 12; k++)
+			far_away[stress_random(&rng) % FAR_BYTES] = 2;
+		pcbatch_counter_add(&narrow, 1);
+		if (__atomic_load_n(&flag, __ATOMIC_RELAXED) != round)
+			__atomic_store_n(&before, round, __ATOMIC_RELAXED);
+		__atomic_store_n(&added, round, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void fenced_sum_has_what_returned(void **state)
+{
+	uint64_t round, rounds = stress_scaled(30000), wait, early = 0;
+	volatile uint64_t n;
+	pthread_t thread;
+	int64_t sum = 0;
+
+	(void)state;
+	stress_find_cpus();
+	turn = flag = before = added = 0;
+	assert_int_equal(pcbatch_domain_init(&dom, NULL), 0);
+	assert_int_equal(pcbatch_counter_init(&narrow, &dom, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, returning, &rounds), 0);
+	stress_pin(0);
+	for (round = 1; round <= rounds; round++) {
+		__atomic_store_n(&turn, round, __ATOMIC_RELEASE);
+		wait = round / 97 % 31 * 10;
+		for (n = 0; n < wait; n++)
+			;
+		__atomic_store_n(&flag, round, __ATOMIC_RELAXED);
+		STRESS_EQUAL(pcbatch_counter_sum_fenced(&narrow, &sum), 0);
+		while (__atomic_load_n(&added, __ATOMIC_ACQUIRE) != round)
+			if (stress_cpus < 2)
+				(void)sched_yield();
+		if (__atomic_load_n(&before, __ATOMIC_RELAXED) == round) {
+			early++;
+			STRESS_EQUAL(sum, (int64_t)round);
+		}
+	}
+	(void)pthread_join(thread, NULL);
+	printf("fenced_sum_has_what_returned: %" PRIu64 " of %" PRIu64 " adds came first\n", early, rounds);
+	stress_unpin();
+	assert_int_equal(pcbatch_counter_destroy(&narrow), 0);
+	assert_int_equal(pcbatch_domain_destroy(&dom), 0);
+	assert_int_equal(stress_failures, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		stress_test(default_batch),
 		stress_test(batch_of_one),
+		stress_test(one_line),
+		stress_test(fenced_sum_has_what_returned),
 	};
 
 	cmocka_set_test_filter(getenv("PCBATCH_TEST"));
