@@ -170,6 +170,7 @@ static void *stop_inside(void *arg)
 		break;
 	}
 	/* The generic backend passes no point 8. */
+	hook_at = 0;
 	__atomic_store_n(&parked, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }
@@ -185,6 +186,13 @@ static void while_inside(void **state)
 		begin();
 		use(true);
 		assert_int_equal(pcbatch_group_create(&tree.dom, tree.group[1], NULL, &g), 0);
+		/* Something to close a gate for, on a CPU that the child uses: what was cached has been drained. */
+		for (i = 0; i < 2; i++) {
+			stress_pin(i);
+			stress_charge(&tree, &mine, 3, 2, 1, false);
+			stress_charge(&tree, &mine, 0, 2, 1, false);
+		}
+		stress_unpin();
 		assert_int_equal(pthread_create(&thread, NULL, stop_inside, g), 0);
 		while (!__atomic_load_n(&parked, __ATOMIC_SEQ_CST))
 			(void)usleep(100);
@@ -517,19 +525,20 @@ static void fork_in_flush(void)
 		return;
 	}
 	for (round = 0; round < 3; round++) {
-		for (g = 0; g < tree.groups; g++) {
+		/* First what is there already: no update brings a block back that the flush had in its hands. */
+		for (g = 0; round > 0 && g < tree.groups; g++) {
 			STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[g], 0, 1), 0);
 			mine.other[g]++;
 		}
 		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
-	}
-	/* The one block in hand may have lost what it had, but takes part again. */
-	for (g = 0; g < tree.groups; g++) {
-		int64_t all = 0, read = pcbatch_group_stat_read(tree.group[g], 0);
+		/* The one block in hand may have lost what it had, but takes part again. */
+		for (g = 0; g < tree.groups; g++) {
+			int64_t all = 0, read = pcbatch_group_stat_read(tree.group[g], 0);
 
-		for (m = g; m < tree.groups; m++)
-			all += stress_below(&tree, m, g) ? mine.other[m] : 0;
-		STRESS_CHECK(read == all || read == all - 1, read, all);
+			for (m = g; m < tree.groups; m++)
+				all += stress_below(&tree, m, g) ? mine.other[m] : 0;
+			STRESS_CHECK(read == all || read == all - 1, read, all);
+		}
 	}
 	_exit(stress_status());
 }

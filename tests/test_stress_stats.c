@@ -96,6 +96,45 @@ static void queueing_on_one_line(void **state)
 	flush_while_queueing(&attr);
 }
 
+/* A child of a process that is queueing a block lists it by itself: who was at it is not there. */
+static void forked_while_queueing(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	const struct pcbatch_priv_stats_block *block;
+	pthread_t thread;
+	pid_t pid;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.current_cpu = cpu_zero;
+	parked = go = 0;
+	assert_int_equal(pcbatch_domain_init(&dom, &attr), 0);
+	assert_int_equal(pcbatch_group_create(&dom, NULL, NULL, &leaf), 0);
+	assert_int_equal(pthread_create(&thread, NULL, queueing, NULL), 0);
+	while (!__atomic_load_n(&parked, __ATOMIC_SEQ_CST))
+		(void)usleep(100);
+	block = pcbatch_priv_stats_at(&leaf->owner.stats, 0);
+	pid = fork();
+	if (pid == 0) {
+		STRESS_EQUAL(pcbatch_group_stat_mod(leaf, 0, 10), 0);
+		STRESS_EQUAL(block->armed, PCBATCH_PRIV_STATS_ARMED);
+		STRESS_EQUAL(pcbatch_stats_flush(&dom, NULL), 0);
+		STRESS_EQUAL(pcbatch_group_stat_read(leaf, 0), 10);
+		STRESS_EQUAL(pcbatch_group_stat_mod(leaf, 0, 10), 0);
+		STRESS_EQUAL(pcbatch_stats_flush(&dom, NULL), 0);
+		STRESS_EQUAL(pcbatch_group_stat_read(leaf, 0), 20);
+		_exit(stress_status());
+	}
+	STRESS_CHECK(pid > 0, pid, errno);
+	if (pid > 0)
+		STRESS_EQUAL(stress_wait(pid), 0);
+	__atomic_store_n(&go, 1, __ATOMIC_SEQ_CST);
+	(void)pthread_join(thread, NULL);
+	assert_int_equal(pcbatch_group_destroy(leaf), 0);
+	assert_int_equal(pcbatch_domain_destroy(&dom), 0);
+	assert_int_equal(stress_failures, 0);
+}
+
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* no stepping through them */
 #define TRAP_FLAG 0x100
 
@@ -341,6 +380,7 @@ int main(void)
 		stress_test(storm),
 		stress_test(queueing_on_this_cpu),
 		stress_test(queueing_on_one_line),
+		stress_test(forked_while_queueing),
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* no stepping through them */
 		stress_test(two_queueing),
 #endif
