@@ -100,6 +100,18 @@ static void somebody_elses_registration_is_left_alone(void **state)
 	assert_int_equal(cpu_id, UINT32_MAX);
 }
 
+/* Nobody in this program has asked for the fence yet: it is refused, and errno is as before. */
+static void refused_fence_keeps_errno(void **state)
+{
+	int err;
+
+	(void)state;
+	errno = 77;
+	err = pcbatch_priv_fence_rseq();
+	assert_int_equal(errno, 77);
+	assert_true(err == -EPERM || err == -EINVAL || err == -ENOSYS);
+}
+
 static void fence_works_where_registered(void **state)
 {
 	(void)state;
@@ -212,6 +224,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(current_cpu_is_the_kernels),
 		cmocka_unit_test(null_areas),
 		cmocka_unit_test(somebody_elses_registration_is_left_alone),
+		cmocka_unit_test(refused_fence_keeps_errno),
 		cmocka_unit_test(fence_works_where_registered),
 		cmocka_unit_test(opt_in_where_libc_registers_none),
 	};

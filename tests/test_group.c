@@ -186,6 +186,24 @@ static void destroy_is_busy_and_changes_nothing(void **state)
 	box_close(box);
 }
 
+/* A destroy that was refused leaves a group as quick as it was. */
+static void busy_groups_keep_their_hits(void **state)
+{
+	struct box *box = box_with(1);
+	struct pcbatch_group *g = group_new(box, NULL);
+
+	(void)state;
+	assert_int_equal(pcbatch_group_charge(g, 5), 0);
+	assert_int_equal(g->owner.bound, box->dom.rseq_bound);
+	assert_int_equal(pcbatch_group_destroy(g), -EBUSY);
+	assert_int_equal(g->owner.bound, box->dom.rseq_bound);
+	assert_int_equal(pcbatch_group_charge(g, 1), 0);
+	assert_true(cached_of(g).pages > 0);
+	assert_int_equal(pcbatch_group_uncharge(g, 6), 0);
+	assert_int_equal(pcbatch_group_destroy(g), 0);
+	box_close(box);
+}
+
 static void destroyed_is_destroyed(void **state)
 {
 	struct box *box = box_with(1);
@@ -383,6 +401,7 @@ int main(void)
 		cmocka_unit_test(null_groups),
 		cmocka_unit_test(ranges_of_calls),
 		cmocka_unit_test(destroy_is_busy_and_changes_nothing),
+		cmocka_unit_test(busy_groups_keep_their_hits),
 		cmocka_unit_test(destroyed_is_destroyed),
 		cmocka_unit_test(rule_12_and_23_offline),
 		cmocka_unit_test(rule_02_and_03_ids_and_memory_are_used_again),

@@ -154,6 +154,30 @@ static void rule_16_the_level_that_refuses_is_asked(void **state)
 	box_close(box);
 }
 
+/* The leaf refuses while it has pages cached; once it is drained, the level above refuses, and that one is asked. */
+static void the_level_that_refuses_last_is_asked(void **state)
+{
+	struct box *box = box_default();
+	struct reclaimer r, none;
+	struct pcbatch_group *root = reclaiming(box, NULL, 100, 1, &r), *leaf = reclaiming(box, root, 60, 1, &none);
+
+	(void)state;
+	assert_int_equal(pcbatch_group_charge_direct(leaf, 50), 0);
+	assert_int_equal(pcbatch_group_uncharge(leaf, 5), 0);
+	assert_int_equal(cached_of(leaf).pages, 5);
+	assert_int_equal(pcbatch_group_charge_direct(root, 50), 0);
+	r.of = root;
+	r.frees = r.says = 7;
+	/* 50 + 12 are more than the leaf's 60; 45 + 12 are not, but with the root's own 50 they are more than 100. */
+	assert_int_equal(pcbatch_group_charge(leaf, 12), 0);
+	assert_int_equal(none.calls, 0);
+	assert_int_equal(r.calls, 1);
+	assert_ptr_equal(r.limiting, root);
+	drop(leaf, 57);
+	drop(root, 43);
+	box_close(box);
+}
+
 static void low_events(void **state)
 {
 	struct box *box = box_default();
@@ -220,6 +244,7 @@ int main(void)
 		cmocka_unit_test(reclaim_until_there_is_room),
 		cmocka_unit_test(reclaim_retries_are_bounded),
 		cmocka_unit_test(rule_16_the_level_that_refuses_is_asked),
+		cmocka_unit_test(the_level_that_refuses_last_is_asked),
 		cmocka_unit_test(low_events),
 		cmocka_unit_test(high_events),
 	};

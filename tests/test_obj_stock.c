@@ -381,6 +381,30 @@ static void uncharging_too_many_bytes_is_reported(void **state)
 	end(box, root);
 }
 
+/* Less than a page too much is told of by destroy; and whoever gets the memory next begins without it. */
+static void a_part_of_a_page_too_much_is_reported(void **state)
+{
+	struct box *box = box_with(4096, 0, 0);
+	struct pcbatch_group *g = group_new(box, NULL), *again;
+	uint32_t id = g->owner.id;
+
+	(void)state;
+	assert_int_equal(pcbatch_group_charge_bytes(g, 100), 0);
+	assert_int_equal(pcbatch_group_uncharge_bytes(g, 100), 0);
+	assert_int_equal(pcbatch_group_uncharge_bytes(g, 100), 0);
+	assert_int_equal(pcbatch_group_drain(g), 0);
+	assert_int_equal(pcbatch_group_current(g), 0);
+	assert_int_equal(pcbatch_group_underflow(g), 0);
+	assert_int_equal(pcbatch_group_destroy(g), -ERANGE);
+	again = group_new(box, NULL);
+	assert_int_equal(again->owner.id, id);
+	assert_int_equal(pcbatch_group_charge_bytes(again, 100), 0);
+	assert_true(pcbatch_group_current(again) > 0);
+	assert_int_equal(pcbatch_group_uncharge_bytes(again, 100), 0);
+	assert_int_equal(pcbatch_group_destroy(again), 0);
+	box_close(box);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +421,7 @@ int main(void)
 		cmocka_unit_test(remainders_of_two_cpus_meet),
 		cmocka_unit_test(past_the_slots),
 		cmocka_unit_test(uncharging_too_many_bytes_is_reported),
+		cmocka_unit_test(a_part_of_a_page_too_much_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, pin_tests, NULL);

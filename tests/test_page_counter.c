@@ -144,6 +144,19 @@ static void rule_10_boundary_of_max(void **state)
 	}
 }
 
+/* While an uncharge of too much is being put right, usage itself is below zero. */
+static void read_is_never_below_zero(void **state)
+{
+	struct pcbatch_page_counter c;
+
+	(void)state;
+	assert_int_equal(pcbatch_page_counter_init(&c, NULL), 0);
+	pcbatch_priv_store(&c.usage, (uint64_t)INT64_C(-7));
+	assert_int_equal(pcbatch_page_counter_read(&c), 0);
+	pcbatch_page_counter_peak_reset(&c);
+	assert_int_equal(pcbatch_page_counter_peak(&c), 0);
+}
+
 static void arguments_out_of_range_change_nothing(void **state)
 {
 	const uint64_t over = (uint64_t)PCBATCH_PAGES_MAX + 1;
@@ -255,6 +268,27 @@ static void speculative_charge_may_show_and_never_raises_the_peak(void **state)
 	assert_int_equal(pcbatch_page_counter_failcnt(&level[0]), 2);
 }
 
+/* Another's charge, which will be refused, is in usage while this one is granted. */
+static void speculate_in_between(int point)
+{
+	if (point == 4 && points++ == 0)
+		(void)pcbatch_priv_fetch_add(&level[0].usage, 20);
+}
+
+static void granted_beside_a_speculation_peaks_within_the_limit(void **state)
+{
+	(void)state;
+	chain(1);
+	assert_int_equal(pcbatch_page_counter_set_max(&level[0], 10), 0);
+	points = 0;
+	inject = speculate_in_between;
+	assert_int_equal(pcbatch_page_counter_try_charge(&level[0], 3, NULL), 0);
+	inject = NULL;
+	assert_int_equal(pcbatch_page_counter_uncharge(&level[0], 20), 0);
+	assert_int_equal(pcbatch_page_counter_read(&level[0]), 3);
+	assert_in_range(pcbatch_page_counter_peak(&level[0]), 3, 10);
+}
+
 /* Between set_max's store and its second look: one that got in under the old limit. */
 static void force_in_between(int point)
 {
@@ -309,10 +343,12 @@ int main(void)
 		cmocka_unit_test(peak_moves_only_after_every_level_accepted),
 		cmocka_unit_test(forced_charge_goes_over_and_moves_peaks),
 		cmocka_unit_test(rule_10_boundary_of_max),
+		cmocka_unit_test(read_is_never_below_zero),
 		cmocka_unit_test(arguments_out_of_range_change_nothing),
 		cmocka_unit_test(set_max_leaves_the_old_limit_when_busy),
 		cmocka_unit_test(underflow_is_clamped_reported_and_not_taken_from_the_parent),
 		cmocka_unit_test(speculative_charge_may_show_and_never_raises_the_peak),
+		cmocka_unit_test(granted_beside_a_speculation_peaks_within_the_limit),
 		cmocka_unit_test(set_max_sees_a_charge_that_did_not_see_it),
 		cmocka_unit_test(set_max_goes_round_again),
 	};

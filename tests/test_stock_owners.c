@@ -77,6 +77,75 @@ static void rule_25_eighth_owner_evicts_its_first_probe(void **state)
 	box_close(box);
 }
 
+/* The last place that a search looks at, before the first probe, is one that is taken and found. */
+static void the_last_place_is_taken_and_found(void **state)
+{
+	struct box *box = box_with(64, 0, 0);
+	struct pcbatch_group *g[8];
+	struct pcbatch_stock_info before, after;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 8; i++)
+		g[i] = group_new(box, NULL);
+	/* All but the seventh, whose place is that in front of the eighth's first probe. */
+	assert_int_equal(g[7]->owner.id % 7, (g[6]->owner.id + 1) % 7);
+	fill(g, 6);
+	fill(g + 7, 1);
+	assert_int_equal(info_of(box).evictions, 0);
+	assert_int_equal(cached_of(g[7]).slots, 1);
+	before = info_of(box);
+	assert_int_equal(pcbatch_group_charge(g[7], 2), 0);
+	assert_int_equal(pcbatch_group_uncharge(g[7], 1), 0);
+	after = info_of(box);
+	assert_int_equal(after.hits, before.hits + 2);
+	assert_int_equal(after.evictions, 0);
+	assert_live(g[7], 2);
+	for (i = 0; i < 8; i++)
+		if (i != 6)
+			drop(g[i], i == 7 ? 2 : 1);
+	assert_int_equal(pcbatch_group_destroy(g[6]), 0);
+	box_close(box);
+}
+
+static void miss_there(void *arg)
+{
+	(void)pcbatch_group_charge((struct pcbatch_group *)arg, 1);
+}
+
+/* What info shows is the sum over all CPUs and lines. */
+static void info_counts_on_every_cpu(void **state)
+{
+	struct pcbatch_domain_attr attr;
+	struct pcbatch_group *g;
+	struct box *box;
+	int i;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.cpus = 4;
+	attr.current_cpu = box_cpu;
+	box = box_open(attr);
+	g = group_new(box, NULL);
+	for (i = 0; i < 4; i++) {
+		box->cpu = i;
+		assert_int_equal(pcbatch_group_charge(g, 1), 0);
+		assert_int_equal(info_of(box).misses, (uint64_t)i + 1);
+	}
+	assert_int_equal(pcbatch_stock_drain_all(&box->dom), 0);
+	assert_int_equal(info_of(box).drains, 4);
+	drop(g, 4);
+	box_close(box);
+	/* The same on real CPUs. */
+	box = box_with(64, 0, 0);
+	g = group_new(box, NULL);
+	assert_int_equal(pcbatch_group_charge(g, 1), 0);
+	errand(box, miss_there, g);
+	assert_int_equal(info_of(box).misses, 2);
+	drop(g, 2);
+	box_close(box);
+}
+
 static void run_owners(int shut)
 {
 	enum { OWNERS = 20 };
@@ -245,6 +314,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rule_25_eighth_owner_evicts_its_first_probe),
+		cmocka_unit_test(the_last_place_is_taken_and_found),
+		cmocka_unit_test(info_counts_on_every_cpu),
 		cmocka_unit_test(more_owners_than_slots_stay_exact),
 		cmocka_unit_test(rule_20_the_same_with_closed_gates),
 		cmocka_unit_test(rule_25_eviction_is_deterministic),
