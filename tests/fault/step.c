@@ -3,7 +3,7 @@
 /*
  * Usage: step [STRIDE]
  * Rows 2 to 4 and 31 of the fault matrix, on x86-64 and AArch64. Steps through each operation as a debugger does,
- * and at every STRIDEth (32) instruction, from each one on in turn, lets something happen to it: a signal whose handler
+ * and at every STRIDEth (16) instruction, from each one on in turn, lets something happen to it: a signal whose handler
  * charges, uncharges and drains; a move to another CPU; a drain by another thread. A step restarts the section it is
  * in, so this walks every instruction of the slow paths; then a breakpoint on each instruction inside each section
  * in turn gets there undisturbed. Each run is audited to the page, byte and unit.
@@ -53,7 +53,7 @@ extern const struct descriptor table_end[] __asm__("__stop___rseq_cs") __attribu
 
 static void die(const char *what)
 {
-	printf("FAILED %s: %s\n", what, strerror(errno));
+	printf("FAILED %s in %s: %s\n", what, step_op_name[step_shared->op % STEP_OPS], strerror(errno));
 	(void)kill(child, SIGKILL);
 	exit(1);
 }
@@ -74,14 +74,6 @@ static int resume(enum __ptrace_request how, int sig)
 	return WSTOPSIG(status);
 }
 
-/* On to one of its own stops, past anything else. */
-static void to_stop(int sig)
-{
-	while ((sig = resume(PTRACE_CONT, sig)) != SIGSTOP)
-		if (sig == SIGTRAP)
-			sig = 0;
-}
-
 static REGISTERS registers(void)
 {
 	REGISTERS r;
@@ -100,6 +92,25 @@ static void set_pc(uint64_t pc)
 	r.PC = pc;
 	if (ptrace(PTRACE_SETREGSET, child, (void *)(uintptr_t)NT_PRSTATUS, &io) != 0)
 		die("registers");
+}
+
+/* A handler's trap: behind it. */
+static void pass_trap(void)
+{
+#if defined(__aarch64__)
+	if (step_shared->handling != 0)
+		set_pc(registers().PC + 4);
+#endif
+}
+
+/* On to one of its own stops, past anything else. */
+static void to_stop(int sig)
+{
+	while ((sig = resume(PTRACE_CONT, sig)) != SIGSTOP)
+		if (sig == SIGTRAP) {
+			pass_trap();
+			sig = 0;
+		}
 }
 
 static uint64_t peek(uint64_t address)
@@ -180,17 +191,14 @@ static void walk(uint32_t op, enum step_event event, uint32_t offset, uint32_t s
 	int sig = 0;
 
 	begin(op);
-	do {
-		sig = resume(PTRACE_SINGLESTEP, sig);
-		if (sig == SIGSTOP)
-			break;
-		sig = sig == SIGTRAP ? 0 : sig;
-		/* A handler is stepped through too, but another signal would only come after it. */
-		if (step_shared->running == 0 || step_shared->handling != 0)
+	while (steps < STEPS_MAX && (sig = resume(PTRACE_SINGLESTEP, 0)) != SIGSTOP) {
+		if (step_shared->running == 0 || ++steps % stride != offset || (sig = happen(event)) == 0)
 			continue;
-		if (++steps % stride == offset)
-			sig = happen(event);
-	} while (steps < STEPS_MAX);
+		/* The handler at full speed, up to its trap. */
+		if (resume(PTRACE_CONT, sig) != SIGTRAP || step_shared->handling == 0)
+			die("no handler");
+		pass_trap();
+	}
 	if (steps >= STEPS_MAX) {
 		printf("FAILED %s did not end within %d steps\n", step_op_name[op], STEPS_MAX);
 		step_shared->failures++;
@@ -281,7 +289,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-	uint32_t stride = argc > 1 ? (uint32_t)atoi(argv[1]) : 32, op, offset;
+	uint32_t stride = argc > 1 ? (uint32_t)atoi(argv[1]) : 16, op, offset;
 	const struct descriptor *d;
 	int event, status;
 	cpu_set_t set;
