@@ -30,6 +30,16 @@ extern "C" {
 
 #if PCBATCH_USE_BUILTINS
 
+/* Otherwise they are calls of libatomic with its locks, and a signal handler would wait for the thread it interrupted. */
+#if defined(__clang__)
+PCBATCH_STATIC_ASSERT(__atomic_always_lock_free(sizeof(uint64_t), NULL), "64-bit atomics must be lock-free");
+#else
+PCBATCH_STATIC_ASSERT(__GCC_ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics must be lock-free");
+#endif
+
+/* i386 aligns 64-bit members to 4 bytes only; those that are used here have 8, which clang has to be told. */
+typedef uint64_t pcbatch_priv_word PCBATCH_ALIGNED(8);
+
 /* A sequentially consistent exclusive pair on AArch64 lets later loads pass its store. */
 #if defined(__aarch64__)
 #define PCBATCH_PRIV_RMW_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
@@ -39,22 +49,22 @@ extern "C" {
 
 PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_load(const uint64_t *p)
 {
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
+	return __atomic_load_n((const pcbatch_priv_word *)p, __ATOMIC_RELAXED);
 }
 
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_store(uint64_t *p, uint64_t v)
 {
-	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+	__atomic_store_n((pcbatch_priv_word *)p, v, __ATOMIC_RELAXED);
 }
 
 PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_load_acquire(const uint64_t *p)
 {
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+	return __atomic_load_n((const pcbatch_priv_word *)p, __ATOMIC_ACQUIRE);
 }
 
 PCBATCH_ALWAYS_INLINE void pcbatch_priv_store_release(uint64_t *p, uint64_t v)
 {
-	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+	__atomic_store_n((pcbatch_priv_word *)p, v, __ATOMIC_RELEASE);
 }
 
 PCBATCH_ALWAYS_INLINE void *pcbatch_priv_load_ptr(void *const *p)
@@ -70,7 +80,7 @@ PCBATCH_ALWAYS_INLINE void pcbatch_priv_store_ptr(void **p, void *v)
 PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_fetch_add(uint64_t *p, uint64_t v)
 {
 	PCBATCH_PRIV_RMW_FENCE();
-	v = __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
+	v = __atomic_fetch_add((pcbatch_priv_word *)p, v, __ATOMIC_SEQ_CST);
 	PCBATCH_PRIV_RMW_FENCE();
 	return v;
 }
@@ -78,7 +88,7 @@ PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_fetch_add(uint64_t *p, uint64_t v)
 PCBATCH_ALWAYS_INLINE uint64_t pcbatch_priv_exchange(uint64_t *p, uint64_t v)
 {
 	PCBATCH_PRIV_RMW_FENCE();
-	v = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST);
+	v = __atomic_exchange_n((pcbatch_priv_word *)p, v, __ATOMIC_SEQ_CST);
 	PCBATCH_PRIV_RMW_FENCE();
 	return v;
 }
@@ -89,7 +99,7 @@ PCBATCH_ALWAYS_INLINE bool pcbatch_priv_cas(uint64_t *p, uint64_t old, uint64_t 
 	bool done;
 
 	PCBATCH_PRIV_RMW_FENCE();
-	done = __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	done = __atomic_compare_exchange_n((pcbatch_priv_word *)p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	PCBATCH_PRIV_RMW_FENCE();
 	return done;
 }

@@ -225,7 +225,7 @@ PCBATCH_INLINE int pcbatch_priv_rseq_call(struct pcbatch_rseq_area *area, int fl
  *	struct pcbatch_rseq_area). Must stay mapped until unregistered.
  * Returns: 0; -EINVAL area is NULL; -EBUSY somebody else owns this thread's
  *	registration (libc, another library) or it is registered already;
- *	-ENOSYS the kernel or a filter refuses rseq.
+ *	-ENOSYS the kernel or a filter refuses rseq, or this unit has no sections.
  * Threading: the calling thread only. Progress: one system call.
  */
 PCBATCH_INLINE int pcbatch_rseq_register(struct pcbatch_rseq_area *area)
@@ -245,7 +245,7 @@ PCBATCH_INLINE int pcbatch_rseq_register(struct pcbatch_rseq_area *area)
  *
  * area: the one given to pcbatch_rseq_register by this thread.
  * Returns: 0; -EINVAL area is NULL; -EBUSY it is not this thread's registration;
- *	-ENOSYS the kernel or a filter refuses rseq.
+ *	-ENOSYS the kernel or a filter refuses rseq, or this unit has no sections.
  * Threading: the calling thread only. Progress: one system call.
  */
 PCBATCH_INLINE int pcbatch_rseq_unregister(struct pcbatch_rseq_area *area)

@@ -111,17 +111,17 @@ struct pcbatch_domain {
 	intptr_t rseq_off;
 	uint32_t rseq_bound; /* lines << PCBATCH_REGION_SHIFT; 0: no section may commit */
 	uint32_t lines;      /* CPUs, or lines of the generic backend */
-	uint64_t counter_batch;
+	uint64_t counter_batch PCBATCH_ALIGNED(8);
 	int64_t counter_mask; /* pcbatch_priv_counter_mask of it */
 	char *stock_base;      /* CPU 0's pcbatch_priv_stock_block */
-	uint64_t stat_threshold;
+	uint64_t stat_threshold PCBATCH_ALIGNED(8);
 	uint32_t backend;
 	uint32_t magic;
 	uint64_t reserved;
 
 	/* Read on slow paths. */
 	struct pcbatch_domain_attr attr; /* with the defaults filled in */
-	uint64_t stock_marks;            /* batch and watermarks, which move at run time, in one word */
+	uint64_t stock_marks PCBATCH_ALIGNED(8); /* batch and watermarks, which move at run time, in one word */
 
 	/* Written on slow paths. */
 	uint64_t lock PCBATCH_ALIGNED(PCBATCH_CACHE_LINE); /* creation and destruction: the holder's pid */
@@ -129,18 +129,18 @@ struct pcbatch_domain {
 	struct pcbatch_priv_stats_block *flush_taken;      /* a list it took from a CPU, linked by next: what it has still to look at */
 	struct pcbatch_priv_stats_block *flush_hand;       /* the block it is at */
 	struct pcbatch_priv_stats_block *flush_work;       /* blocks it disarmed, linked by work: what it has still to read */
-	uint64_t pid;                                      /* of the process whose gates these are */
+	uint64_t pid PCBATCH_ALIGNED(8);                    /* of the process whose gates these are */
 	uint64_t fork_claim;
 	uint64_t install_gate; /* low 16 bits: who wants no new slots; above: an epoch */
 	struct pcbatch_priv_chunk *chunks;
-	uint64_t free_cells;  /* address of a cell's shared part; its first word links on */
+	uint64_t free_cells PCBATCH_ALIGNED(8); /* address of a cell's shared part; its first word links on */
 	uint64_t free_blocks;
 	uint64_t counters;      /* alive */
 	uint64_t owners;        /* alive */
 	uint64_t owner_ids;     /* ids ever given out */
 	uint64_t free_owner;    /* id of a free owner; its refs field links on */
 	void *dead;             /* owners whose last reference is gone */
-	uint64_t last_flush_ns; /* of the rate-limited flushes */
+	uint64_t last_flush_ns PCBATCH_ALIGNED(8); /* of the rate-limited flushes */
 	uint64_t flush_visits;  /* blocks that flushes looked at */
 	void *slab[PCBATCH_PRIV_SLABS];
 	size_t slab_item_size;

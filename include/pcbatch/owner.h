@@ -41,12 +41,12 @@ struct pcbatch_owner {
 	uint32_t bound; /* the domain's rseq_bound; 0 once offline */
 	uint32_t id;
 	struct pcbatch_domain *dom;
-	uint64_t obj_check_consume;
+	uint64_t obj_check_consume PCBATCH_ALIGNED(8);
 
 	/* Read-mostly. */
 	uint64_t obj_check_refill;
 	uint64_t obj_slot_off;
-	uint64_t state;
+	uint64_t state PCBATCH_ALIGNED(8);
 	struct pcbatch_owner *parent;
 	struct pcbatch_stats_node stats;
 	uint64_t reserved;
@@ -56,7 +56,7 @@ struct pcbatch_owner {
 	uint64_t children;
 	uint64_t remainder;         /* bytes of started pages that no slot holds */
 	struct pcbatch_owner *next; /* on the dead list */
-	uint64_t next_free;         /* id, on the free list */
+	uint64_t next_free PCBATCH_ALIGNED(8); /* id, on the free list */
 
 	struct pcbatch_page_counter pages;
 };

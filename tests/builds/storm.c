@@ -138,6 +138,50 @@ static void limited(void **state)
 
 /* ------------------------------------------------------------- torn readings */
 
+#define ALIGNED(type, member) assert_int_equal(offsetof(struct type, member) % 8, 0)
+
+/* What is read and written whole is aligned whole, also where 64-bit members may stand at any multiple of 4 (i386). */
+static void words_are_aligned(void **state)
+{
+	(void)state;
+	ALIGNED(pcbatch_domain, counter_batch);
+	ALIGNED(pcbatch_domain, counter_mask);
+	ALIGNED(pcbatch_domain, stat_threshold);
+	ALIGNED(pcbatch_domain, stock_marks);
+	ALIGNED(pcbatch_domain, lock);
+	ALIGNED(pcbatch_domain, flush_lock);
+	ALIGNED(pcbatch_domain, pid);
+	ALIGNED(pcbatch_domain, fork_claim);
+	ALIGNED(pcbatch_domain, install_gate);
+	ALIGNED(pcbatch_domain, free_cells);
+	ALIGNED(pcbatch_domain, free_blocks);
+	ALIGNED(pcbatch_domain, counters);
+	ALIGNED(pcbatch_domain, owners);
+	ALIGNED(pcbatch_domain, owner_ids);
+	ALIGNED(pcbatch_domain, free_owner);
+	ALIGNED(pcbatch_domain, last_flush_ns);
+	ALIGNED(pcbatch_domain, flush_visits);
+	ALIGNED(pcbatch_owner, check_consume);
+	ALIGNED(pcbatch_owner, slot_off);
+	ALIGNED(pcbatch_owner, obj_check_consume);
+	ALIGNED(pcbatch_owner, obj_check_refill);
+	ALIGNED(pcbatch_owner, obj_slot_off);
+	ALIGNED(pcbatch_owner, state);
+	ALIGNED(pcbatch_owner, refs);
+	ALIGNED(pcbatch_owner, children);
+	ALIGNED(pcbatch_owner, remainder);
+	ALIGNED(pcbatch_owner, next_free);
+	ALIGNED(pcbatch_group, low);
+	ALIGNED(pcbatch_group, events);
+	ALIGNED(pcbatch_group, events_local);
+	ALIGNED(pcbatch_page_counter, usage);
+	ALIGNED(pcbatch_page_counter, failcnt);
+	ALIGNED(pcbatch_page_counter, underflow);
+	ALIGNED(pcbatch_page_counter, high);
+	ALIGNED(pcbatch_priv_stats_block, updates);
+	ALIGNED(pcbatch_priv_stock_block, counts);
+}
+
 #define TORN_STEP INT64_C(0x100000001) /* both halves change by one: a word read in halves is no multiple of it */
 #define TORN_WORKERS 4
 
@@ -209,7 +253,8 @@ static void torn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		stress_test(backend), stress_test(everything), stress_test(hits), stress_test(limited), stress_test(torn),
+		stress_test(backend), stress_test(words_are_aligned), stress_test(everything),
+		stress_test(hits),    stress_test(limited),	      stress_test(torn),
 	};
 
 	cmocka_set_test_filter(getenv("PCBATCH_TEST"));
