@@ -69,13 +69,15 @@ static void rule_29_sizes(void **state)
 	printf("counter: %zu bytes + %zu a CPU + %zu shared; group: %d + %zu a CPU and as many shared (%u items); domain: %zu\n",
 	       sizeof(*c), per_cpu, sizeof(struct pcbatch_priv_counter_global), PCBATCH_PRIV_OWNER_BYTES,
 	       pcbatch_priv_stats_size(&box->dom), box->dom.attr.stat_items, sizeof(struct pcbatch_domain));
-	assert_int_equal(sizeof(struct pcbatch_counter), 16);
+	if (sizeof(void *) == 8) {
+		assert_int_equal(sizeof(struct pcbatch_counter), 16);
+		assert_int_equal(sizeof(struct pcbatch_group), 576);
+		assert_int_equal(sizeof(struct pcbatch_domain), 576);
+	}
 	assert_int_equal(sizeof(struct pcbatch_priv_cell), 16);
 	assert_int_equal(sizeof(struct pcbatch_priv_counter_global), 16);
-	assert_int_equal(sizeof(struct pcbatch_group), 576);
 	assert_int_equal(PCBATCH_PRIV_OWNER_BYTES, 640);
-	assert_int_equal(pcbatch_priv_stats_size(&box->dom), 64 + 16);
-	assert_int_equal(sizeof(struct pcbatch_domain), 576);
+	assert_int_equal(pcbatch_priv_stats_size(&box->dom), sizeof(struct pcbatch_priv_stats_block) + 16);
 	assert_int_equal(pcbatch_group_destroy(g), 0);
 	box_close(box);
 	free(c);
@@ -107,7 +109,7 @@ static void failing_allocations(void **state)
 	assert_int_equal(box->memory.calls, k - 1);
 	/* Counters, until a new piece of per-CPU memory is needed, by each call that this takes. */
 	for (n = 0, made = 0; made < 4; n++) {
-		size_t live = box->memory.live, counters = box->dom.counters;
+		size_t live = box->memory.live, counters = (size_t)box->dom.counters;
 
 		assert_true(n < 5000);
 		box->memory.calls = 0;

@@ -130,7 +130,7 @@ static void brief_threads(void **state)
 {
 	pthread_attr_t attr;
 	pthread_t thread, drainer;
-	uintptr_t i, n = stress_scaled(5000);
+	uintptr_t i, n = (uintptr_t)stress_scaled(5000);
 
 	(void)state;
 	stress_init(&storm, 9, NULL);
@@ -213,6 +213,9 @@ static void registration_errors(void **state)
 	(void)state;
 	assert_int_equal(pcbatch_rseq_register(NULL), -EINVAL);
 	assert_int_equal(pcbatch_rseq_unregister(NULL), -EINVAL);
+	/* No sections in this unit, or no rseq in an emulator. */
+	if (pcbatch_rseq_unregister(&area) == -ENOSYS)
+		skip();
 	if (__rseq_size > 0)
 		assert_int_equal(pcbatch_rseq_register(&area), -EBUSY);
 	assert_int_equal(pthread_create(&thread, NULL, register_freed, NULL), 0);
