@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-void *STORM_OTHER(void *worker);
+__attribute__((visibility("default"))) void *STORM_OTHER(void *worker);
 
 void *STORM_OTHER(void *worker)
 {
