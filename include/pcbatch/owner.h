@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Room for an owner and what a composition (group.h) keeps beside it. */
-#define PCBATCH_PRIV_OWNER_BYTES 640
+#define PCBATCH_PRIV_OWNER_BYTES (10 * PCBATCH_CACHE_LINE)
 
 enum pcbatch_priv_owner_state {
 	PCBATCH_PRIV_OWNER_FREE = 0,
