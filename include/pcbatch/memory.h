@@ -69,9 +69,12 @@ PCBATCH_INLINE struct pcbatch_priv_chunk *pcbatch_priv_chunk_of(const char *base
 
 PCBATCH_INLINE struct pcbatch_priv_chunk *pcbatch_priv_chunk_new(struct pcbatch_domain *dom)
 {
-	struct pcbatch_priv_chunk *chunk =
-		(struct pcbatch_priv_chunk *)pcbatch_priv_zalloc(dom, pcbatch_priv_chunk_bytes(dom), PCBATCH_PRIV_REGION);
+	struct pcbatch_priv_chunk *chunk = NULL;
+	size_t bytes = pcbatch_priv_chunk_bytes(dom);
 
+	/* The regions of very many CPUs are more than 32 bits can count. */
+	if (bytes >> PCBATCH_REGION_SHIFT == (size_t)dom->lines + 1)
+		chunk = (struct pcbatch_priv_chunk *)pcbatch_priv_zalloc(dom, bytes, PCBATCH_PRIV_REGION);
 	if (chunk == NULL)
 		return NULL;
 	chunk->dom = dom;

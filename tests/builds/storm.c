@@ -137,6 +137,20 @@ static void limited(void **state)
 	run("limited", 6, 200000);
 }
 
+/* More CPUs than 32 bits have address space for: said so, and no less memory taken than what is written. */
+static void more_than_there_is_room_for(void **state)
+{
+	struct pcbatch_domain_attr attr;
+
+	(void)state;
+	if (sizeof(void *) > 4)
+		return;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.backend = PCBATCH_BACKEND_GENERIC;
+	attr.cpus = PCBATCH_CPUS_MAX;
+	assert_int_equal(pcbatch_domain_init(&storm.dom, &attr), -ENOMEM);
+}
+
 /* ------------------------------------------------------------- torn readings */
 
 #define ALIGNED(type, member) assert_int_equal(offsetof(struct type, member) % 8, 0)
@@ -254,8 +268,8 @@ static void torn(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		stress_test(backend), stress_test(words_are_aligned), stress_test(everything),
-		stress_test(hits),    stress_test(limited),	      stress_test(torn),
+		stress_test(backend), stress_test(words_are_aligned), stress_test(more_than_there_is_room_for),
+		stress_test(everything), stress_test(hits),    stress_test(limited),	      stress_test(torn),
 	};
 
 	cmocka_set_test_filter(getenv("PCBATCH_TEST"));
