@@ -187,7 +187,7 @@ divide() {
 	qemu-*) echo $((divisor * 10)) ;;
 	*:sanitize/*thread) echo $((divisor * 20)) ;;
 	*:sanitize/gcc-plain) echo "$divisor" ;;
-	*) echo $((divisor * 5)) ;;
+	*) [ "$kind" = suite ] && echo $((divisor * 5)) || echo "$divisor" ;;
 	esac
 }
 
@@ -197,7 +197,7 @@ run_one() { # PROGRAM BACKEND: its output in PROGRAM.BACKEND.out
 	[ -z "$filter" ] || export PCBATCH_TEST="$filter"
 	# shellcheck disable=SC2046
 	TSAN_OPTIONS="halt_on_error=1" \
-		PCBATCH_STRESS_DIVISOR="$([ "$kind" = suite ] && divide || echo "$divisor")" PCBATCH_BACKEND=$2 \
+		PCBATCH_STRESS_DIVISOR="$(divide)" PCBATCH_BACKEND=$2 \
 		timeout 250 $(launcher) "$dir/$1" >"$out" 2>&1 </dev/null
 	status=$?
 	# Exit status 77: the whole program has nothing to do here.
