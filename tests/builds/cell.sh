@@ -93,7 +93,7 @@ build_units() { # and objects
 	# A unit in C++ wants the C++ library's few symbols.
 	case $how in *++*) parts="$parts -lstdc++" ;; esac
 	# shellcheck disable=SC2086
-	compile storm -DSTORM_OTHERS=$((count - 1)) tests/builds/storm.c $parts -Wl,-rpath,"$dir" -lpthread
+	compile storm -DSTORM_OTHERS=$((count - 1)) tests/builds/storm.c $parts '-Wl,-rpath,$ORIGIN' -lpthread
 }
 
 build_dlclose() {

@@ -77,6 +77,7 @@ linkers() {
 	cell mixed/c+clang++ "gcc clang++" units both "gcc -std=gnu11 -O2 ; clang++ -x c++ -std=c++20 -O2"
 	cell mixed/ck+builtins gcc units both "gcc -std=gnu11 -O2 ; gcc -std=gnu11 -O2 -DPCBATCH_USE_BUILTINS=1"
 	cell mixed/asm+none gcc units both "gcc -std=gnu11 -O2 ; gcc -std=gnu11 -O2 -DPCBATCH_USE_ASM=0"
+	cell mixed/delayed-asm+none gcc units both "gcc -std=gnu11 -O2 -DSTORM_DELAY ; gcc -std=gnu11 -O2 -DPCBATCH_USE_ASM=0"
 	cell mixed/debug+release gcc units both "gcc -std=gnu11 -O2 -DPCBATCH_DEBUG=1 ; gcc -std=gnu11 -O2"
 	cell mixed/hits+no-hits gcc units both "gcc -std=gnu11 -O2 ; gcc -std=gnu11 -O2 -DPCBATCH_COUNT_HITS=0"
 

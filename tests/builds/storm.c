@@ -6,8 +6,22 @@
  * others drain, flush and move limits, and every account must be exact afterwards;
  * and no 64-bit word may ever be read in halves. With STORM_OTHERS, workers of
  * other units or shared objects, built otherwise, take part on the same domain.
+ * With STORM_DELAY (x86-64) a thread spends most of its time inside a section, where a
+ * unit that stores to a CPU's words without one would be noticed.
  */
+#if defined(STORM_DELAY) && defined(__x86_64__)
+extern __thread unsigned int storm_delay;
+#define PCBATCH_INJECT_ASM(n)                        \
+	"movl $60, %%fs:storm_delay@tpoff\n"         \
+	"77:\n\t"                                    \
+	"decl %%fs:storm_delay@tpoff\n\t"            \
+	"jnz 77b\n\t"
+#endif
 #include "../stress.h"
+
+#if defined(STORM_DELAY) && defined(__x86_64__)
+__thread unsigned int storm_delay __attribute__((used));
+#endif
 
 #ifndef STORM_OTHERS
 #define STORM_OTHERS 0
