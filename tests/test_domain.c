@@ -83,7 +83,9 @@ static int judged(struct pcbatch_domain_attr attr)
 	err = pcbatch_domain_init(&box->dom, &attr);
 	if (err == -EINVAL)
 		assert_memory_equal(&box->dom, before, sizeof(before));
-	assert_int_equal(box->memory.calls, err == -EINVAL ? 0 : 1);
+	/* Nor is an allocator asked for more than its size_t can say. */
+	if (sizeof(size_t) > 4 || box->memory.calls != 0)
+		assert_int_equal(box->memory.calls, err == -EINVAL ? 0 : 1);
 	assert_int_equal(pcbatch_domain_backend(&box->dom), PCBATCH_BACKEND_AUTO);
 	assert_int_equal(pcbatch_domain_cpus(&box->dom), 0);
 	assert_int_equal(pcbatch_domain_destroy(&box->dom), -EINVAL);

@@ -8,14 +8,17 @@
  */
 #include "stress.h"
 
+#if defined(__GLIBC__)
 #include <sys/rseq.h>
+#endif
 
 static struct stress storm PCBATCH_ALIGNED(PCBATCH_CACHE_LINE);
 
 /* Gives up glibc's registration of this thread; false when there is none. */
 static bool unregister_libc(void)
 {
-	char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+#if PCBATCH_PRIV_LIBC_RSEQ
+	char *area = (char *)pcbatch_priv_thread_pointer() + __rseq_offset;
 	unsigned int length;
 
 	if (__rseq_size == 0)
@@ -23,6 +26,9 @@ static bool unregister_libc(void)
 	/* glibc says how many bytes have a meaning and registers at least 32. */
 	length = __rseq_size < 32 ? 32 : __rseq_size;
 	return syscall(SYS_rseq, area, length, 1, 0x53053053) == 0;
+#else
+	return false;
+#endif
 }
 
 static void *unregistered(void *arg)
@@ -216,7 +222,9 @@ static void registration_errors(void **state)
 	/* No sections in this unit, or no rseq in an emulator. */
 	if (pcbatch_rseq_unregister(&area) == -ENOSYS)
 		skip();
+#if defined(__GLIBC__)
 	if (__rseq_size > 0)
+#endif
 		assert_int_equal(pcbatch_rseq_register(&area), -EBUSY);
 	assert_int_equal(pthread_create(&thread, NULL, register_freed, NULL), 0);
 	(void)pthread_join(thread, NULL);
