@@ -10,9 +10,10 @@
  * What must hold: a sum has every add that returned before it began and none that began after it ended; the global
  * value and what the cells still owe are the total when nothing is under way; after a flush, read is exact.
  *
- * run: two_folders     -DADDERS=2 -DFOLDERS=2
- * run: either_order    -DADDERS=2 -DFOLDERS=2 -DTOTAL_FIRST
- * full: three_folders  -DADDERS=2 -DFOLDERS=3
+ * run: two_folders     -DADDERS=1 -DFOLDERS=2
+ * run: either_order    -DADDERS=1 -DFOLDERS=2 -DTOTAL_FIRST
+ * run: two_adders      -DADDERS=2 -DFOLDERS=1
+ * full: two_and_two    -DADDERS=2 -DFOLDERS=2 -DONE_SUM
  * mutant: folded_by_store   -DADDERS=1 -DFOLDERS=2 -DMUT_NO_CAS
  * mutant: total_reset       -DADDERS=2 -DFOLDERS=1 -DMUT_RESET
  * mutant: sum_of_debts      -DADDERS=1 -DFOLDERS=1 -DMUT_SUM_GLOBAL
@@ -93,12 +94,16 @@ proctype folder() {
 
 	fold(0);
 	fold(1);
-	fold(0);
 	done++
 }
 
 proctype summer() {
-	byte least, sum, times = 2;
+#ifdef ONE_SUM
+	byte times = 1;
+#else
+	byte times = 2;
+#endif
+	byte least, sum;
 
 	do
 	:: times == 0 -> break
@@ -136,9 +141,6 @@ init {
 #endif
 		run folder();
 #if FOLDERS > 1
-		run folder();
-#endif
-#if FOLDERS > 2
 		run folder();
 #endif
 		run summer()

@@ -277,6 +277,8 @@ proctype destroyer() {
 
 	take_offline(A);
 	busy == 0;
+	/* Offline is for good. */
+	assert(s_id != A + 1);
 	destroy(A);
 	if
 	:: state[A] == FREE ->
