@@ -94,17 +94,15 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_obj_try_refill(struct pcbatch_
 {
 	struct pcbatch_domain *dom = owner->dom;
 	struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(dom, cpu);
-	uint64_t installs = 0, old, sum = bytes;
+	uint64_t installs = pcbatch_priv_load_acquire(&stock->installs);
+	uint64_t old, sum = bytes;
 	bool done;
 	int k;
 
 	if (pcbatch_priv_load(&stock->page.gate) != 0)
 		return PCBATCH_PRIV_TRY_CLOSED;
-	k = pcbatch_priv_stock_find(&stock->obj, owner->id, &old);
-	if (k < 0 && !pcbatch_priv_stock_stand(dom, cpu, &installs))
+	if (!pcbatch_priv_stock_search(dom, cpu, &stock->obj, owner->id, installs, &old, &k))
 		return PCBATCH_PRIV_TRY_AGAIN;
-	if (k < 0)
-		k = pcbatch_priv_stock_find(&stock->obj, owner->id, &old);
 	r->fresh = k < 0;
 	r->slot = k >= 0 ? (uint32_t)k : pcbatch_priv_stock_place(&stock->obj, owner->id, &old);
 	r->victim = r->fresh ? old : 0;

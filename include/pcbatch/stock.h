@@ -108,26 +108,10 @@ PCBATCH_INLINE bool pcbatch_priv_stock_commit(const struct pcbatch_domain *dom, 
 }
 
 /*
- * Before a line is searched for that an owner has no slot in: counts an install that is none, which
- * only succeeds on the line's CPU. So nobody there is in the middle of one, whose slot this
- * thread would miss if it had been moved away and looked from elsewhere; and every later
- * one moves the count. false: disturbed. (A generic store looks for a second slot afterwards.)
+ * The same for a slot that gets another owner. `installs` was read before the line was
+ * searched: an owner that another thread of this CPU has installed since would be
+ * missed, and have two slots. (A generic store looks for that afterwards as well.)
  */
-PCBATCH_INLINE bool pcbatch_priv_stock_stand(struct pcbatch_domain *dom, uint32_t cpu, uint64_t *installs)
-{
-	struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(dom, cpu);
-	uint64_t count;
-
-	if (!pcbatch_priv_is_rseq(dom))
-		return true;
-	PCBATCH_INJECT_C(9);
-	count = pcbatch_priv_load(&stock->installs);
-	*installs = count + 1;
-	return pcbatch_priv_section_cmp_store(dom->rseq_off, cpu, &stock->page.gate, &stock->installs, count, &stock->installs,
-					      count, count + 1);
-}
-
-/* As pcbatch_priv_stock_commit, for a slot that gets another owner; fails when the count is not what stand left. */
 PCBATCH_INLINE bool pcbatch_priv_stock_install(struct pcbatch_domain *dom, uint32_t cpu, uint64_t installs,
 					       uint64_t install_gate, uint64_t *word, uint64_t old, uint64_t now)
 {
@@ -149,6 +133,27 @@ PCBATCH_INLINE int pcbatch_priv_stock_find(const struct pcbatch_priv_line *line,
 		k = k + 1 == PCBATCH_STOCK_SLOTS ? 0 : k + 1;
 	}
 	return -1;
+}
+
+/*
+ * Finds the owner's slot (*k, or -1) as of a moment when no install was under way. One that is has raised the count
+ * already, but its word is not there yet, and who looks at the line from another CPU would see the one and not the
+ * other. On its own CPU nobody can stand between the two: storing the count once more, as it was, proves that.
+ * Returns false when disturbed.
+ */
+PCBATCH_INLINE bool pcbatch_priv_stock_search(struct pcbatch_domain *dom, uint32_t cpu, const struct pcbatch_priv_line *line,
+					      uint32_t id, uint64_t installs, uint64_t *word, int *k)
+{
+	struct pcbatch_priv_stock_block *stock = pcbatch_priv_stock(dom, cpu);
+
+	*k = pcbatch_priv_stock_find(line, id, word);
+	if (*k >= 0 || !pcbatch_priv_is_rseq(dom))
+		return true;
+	if (!pcbatch_priv_section_cmp_store(dom->rseq_off, cpu, &stock->page.gate, &stock->page.gate, 0, &stock->installs,
+					    installs, installs))
+		return false;
+	*k = pcbatch_priv_stock_find(line, id, word);
+	return true;
 }
 
 /* The empty slot nearest behind the first probe, else the first probe's: where a new owner goes. */
@@ -247,18 +252,16 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_stock_try_refill(struct pcbatc
 {
 	struct pcbatch_domain *dom = owner->dom;
 	struct pcbatch_priv_line *line = &pcbatch_priv_stock(dom, cpu)->page;
+	uint64_t installs = pcbatch_priv_load_acquire(&pcbatch_priv_stock(dom, cpu)->installs);
 	struct pcbatch_priv_marks marks = pcbatch_priv_marks_now(dom);
-	uint64_t installs = 0, word, base;
+	uint64_t word, base;
 	bool done;
 	int k;
 
 	if (pcbatch_priv_load(&line->gate) != 0)
 		return PCBATCH_PRIV_TRY_CLOSED;
-	k = pcbatch_priv_stock_find(line, owner->id, &word);
-	if (k < 0 && !pcbatch_priv_stock_stand(dom, cpu, &installs))
+	if (!pcbatch_priv_stock_search(dom, cpu, line, owner->id, installs, &word, &k))
 		return PCBATCH_PRIV_TRY_AGAIN;
-	if (k < 0)
-		k = pcbatch_priv_stock_find(line, owner->id, &word);
 	r->slot = k >= 0 ? (uint32_t)k : pcbatch_priv_stock_place(line, owner->id, &word);
 	base = k >= 0 ? word : pcbatch_slot_pack(owner->id, 0, 0);
 	r->victim = k >= 0 ? 0 : word;
