@@ -271,7 +271,7 @@ size_t shim_bound(void)
 
 /* ------------------------------------------------------------------- the walk */
 
-static struct malloc_group_audit found[SHIM_GROUPS];
+static struct malloc_group_found found[SHIM_GROUPS];
 
 static void walk_leaf(uintptr_t number)
 {
@@ -306,7 +306,7 @@ static uint64_t bytes_alone(uint32_t id)
  * Calls each for every group, with the walk's sums. Others wait in the real functions
  * meanwhile; what one of them has charged and not tagged yet is in the difference.
  */
-int shim_audit_all(bool (*each)(uint32_t id, const struct malloc_group_audit *a, void *ctx), void *ctx)
+int shim_audit_all(bool (*each)(uint32_t id, const struct malloc_group_found *a, void *ctx), void *ctx)
 {
 	uintptr_t leaf;
 	uint32_t i;
@@ -344,10 +344,10 @@ int shim_audit_all(bool (*each)(uint32_t id, const struct malloc_group_audit *a,
 
 struct pick {
 	uint32_t id;
-	struct malloc_group_audit *out;
+	struct malloc_group_found *out;
 };
 
-static bool pick(uint32_t id, const struct malloc_group_audit *a, void *ctx)
+static bool pick(uint32_t id, const struct malloc_group_found *a, void *ctx)
 {
 	struct pick *p = (struct pick *)ctx;
 
@@ -356,15 +356,15 @@ static bool pick(uint32_t id, const struct malloc_group_audit *a, void *ctx)
 	return id != p->id;
 }
 
-static int api_audit(int id, struct malloc_group_audit *out)
+static int api_audit(int id, struct malloc_group_found *out)
 {
 	struct pick p = { (uint32_t)id, out };
 
 	return group_at(id) == NULL || out == NULL ? -EINVAL : shim_audit_all(pick, &p);
 }
 
-extern const struct malloc_group_api pcbatch_malloc_group_api;
-SHIM_EXPORT const struct malloc_group_api pcbatch_malloc_group_api = {
+extern const struct malloc_group_calls pcbatch_malloc_group_api;
+SHIM_EXPORT const struct malloc_group_calls pcbatch_malloc_group_api = {
 	1,	    api_create,	  api_destroy, api_enter, api_current, api_find, api_of,
 	api_set_max, api_set_high, shim_group_info,	 api_sum,   api_audit,	 shim_bound,
 };

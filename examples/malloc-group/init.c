@@ -283,8 +283,8 @@ static void set_up(void)
 	check_granule();
 	shim_config_read(environ, &shim_config);
 	err = make_domain();
-	if (err == -EINVAL)
-		shim_die("PCBATCH_BACKEND: must be rseq or generic", "", "", "");
+	if (err == -EINVAL && getenv("PCBATCH_BACKEND") != NULL)
+		shim_die("PCBATCH_BACKEND=", getenv("PCBATCH_BACKEND"), ": must be rseq or generic", "");
 	if (err != 0)
 		shim_die("the accounting can't be set up: ", err == -ENOTSUP ? "rseq does not work here" : "no memory", "", "");
 	if (shim_root_add() != 0)

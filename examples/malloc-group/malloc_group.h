@@ -39,13 +39,13 @@ struct malloc_group_info {
 };
 
 /* What heap walks find: the blocks themselves, against what is charged for them. */
-struct malloc_group_audit {
+struct malloc_group_found {
 	uint64_t blocks;
 	size_t bytes;        /* sum of malloc_usable_size */
 	int64_t difference;  /* what is charged more than that: 0 when no call is in flight */
 };
 
-struct malloc_group_api {
+struct malloc_group_calls {
 	int version; /* 1 */
 	int (*create)(const char *name, int parent, size_t max);
 	int (*destroy)(int group);
@@ -57,18 +57,18 @@ struct malloc_group_api {
 	int (*set_high)(int group, size_t high);
 	int (*read)(int group, struct malloc_group_info *out);
 	int (*sum)(int group, struct malloc_group_info *out);
-	int (*audit)(int group, struct malloc_group_audit *out);
+	int (*audit)(int group, struct malloc_group_found *out);
 	size_t (*bound)(void);
 };
 
 /* Looked up by name: a weak reference would read as absent in executables that are not position independent. */
-static inline const struct malloc_group_api *malloc_group_api(void)
+static inline const struct malloc_group_calls *malloc_group_api(void)
 {
-	static const struct malloc_group_api *api;
+	static const struct malloc_group_calls *api;
 	static int looked;
 
 	if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
-		api = (const struct malloc_group_api *)dlsym(NULL, "pcbatch_malloc_group_api");
+		api = (const struct malloc_group_calls *)dlsym(NULL, "pcbatch_malloc_group_api");
 		__atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
 	}
 	return api;
@@ -156,7 +156,7 @@ static inline int malloc_group_sum(int group, struct malloc_group_info *out)
  * threads' calls of the malloc family wait meanwhile. Returns: 0; -EINVAL; -ENOSYS
  * the kernel has no membarrier.
  */
-static inline int malloc_group_audit(int group, struct malloc_group_audit *out)
+static inline int malloc_group_audit(int group, struct malloc_group_found *out)
 {
 	memset(out, 0, sizeof(*out));
 	return malloc_group_api() == NULL ? 0 : malloc_group_api()->audit(group, out);

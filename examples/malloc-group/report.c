@@ -209,7 +209,7 @@ static void put_group(uint32_t id)
 	line("underflow", pcbatch_group_underflow(g));
 }
 
-static bool put_audited(uint32_t id, const struct malloc_group_audit *a, void *ctx)
+static bool put_audited(uint32_t id, const struct malloc_group_found *a, void *ctx)
 {
 	(void)ctx;
 	if (id == 0)

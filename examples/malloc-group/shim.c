@@ -118,6 +118,14 @@ static void *settle(struct pcbatch_group *g, uint32_t id, void *p, size_t held)
 	return NULL;
 }
 
+/* jemalloc and mimalloc forget errno in places. */
+static void *or_enomem(void *p)
+{
+	if (p == NULL)
+		errno = ENOMEM;
+	return p;
+}
+
 /* ---------------------------------------------------------------- the family */
 
 static SHIM_COLD void *malloc_slow(size_t n)
@@ -129,7 +137,7 @@ static SHIM_COLD void *malloc_slow(size_t n)
 	g = group_now(&id);
 	if (g == NULL)
 		return shim_real_now() ? shim_real.malloc(n) : shim_boot_alloc(n, SHIM_GRANULE);
-	return hold(g, id, n, &held) ? settle(g, id, shim_real.malloc(n), held) : NULL;
+	return hold(g, id, n, &held) ? settle(g, id, or_enomem(shim_real.malloc(n)), held) : NULL;
 }
 
 SHIM_EXPORT void *malloc(size_t n)
@@ -181,7 +189,7 @@ static SHIM_COLD void *calloc_slow(size_t total)
 	g = group_now(&id);
 	if (g == NULL)
 		return shim_real_now() ? shim_real.calloc(1, total) : shim_boot_alloc(total, SHIM_GRANULE);
-	return hold(g, id, total, &held) ? settle(g, id, shim_real.calloc(1, total), held) : NULL;
+	return hold(g, id, total, &held) ? settle(g, id, or_enomem(shim_real.calloc(1, total)), held) : NULL;
 }
 
 SHIM_EXPORT void *calloc(size_t count, size_t size)
@@ -315,7 +323,7 @@ SHIM_EXPORT void *realloc(void *p, size_t n)
 	if (PCBATCH_UNLIKELY(q == NULL)) {
 		tag_store(tag, id + 1);
 		(void)pcbatch_group_uncharge_bytes(g, grow);
-		return NULL;
+		return or_enomem(NULL);
 	}
 	return moved(g, id, q, old + grow);
 }

@@ -98,7 +98,7 @@ uint64_t shim_bytes(struct pcbatch_group *g); /* charged and not free in the gro
 int shim_root_add(void); /* the root, and the process's own group when the environment names one */
 int shim_group_info(int id, struct malloc_group_info *out); /* what the slots hold is not looked for */
 size_t shim_bound(void);
-int shim_audit_all(bool (*each)(uint32_t id, const struct malloc_group_audit *a, void *ctx), void *ctx);
+int shim_audit_all(bool (*each)(uint32_t id, const struct malloc_group_found *a, void *ctx), void *ctx);
 
 /* report.c: async-signal-safe but for walk */
 void shim_report(const char *why, bool walk);

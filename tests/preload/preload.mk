@@ -1,0 +1,30 @@
+# SPDX-FileCopyrightText: 2026 the pcbatch authors
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Tests of build/examples/libpcbatch-malloc.so; included by the Makefile.
+
+preload_so   = build/examples/libpcbatch-malloc.so
+preload_bin  = build/tests/preload
+preload_bins = $(preload_bin)/family $(preload_bin)/new $(preload_bin)/plugin.so
+
+check: $(preload_so) build/examples/malloc-group-demo $(preload_bins)
+check_more += 'sh tests/preload/run_family.sh glibc' 'sh tests/preload/run_family.sh jemalloc' \
+              'sh tests/preload/run_family.sh mimalloc' 'sh tests/preload/run_config.sh'
+
+# The compiler may leave out a malloc whose block it sees freed.
+$(preload_bin)/family: tests/preload/family.c build/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(cppflags) $(cflags) -fno-builtin -Wno-deprecated-declarations $(LDFLAGS) -o $@ $< -ldl -lpthread $(LDLIBS)
+
+$(preload_bin)/new: tests/preload/new.cpp build/flags
+	@mkdir -p $(@D)
+	$(call say,CXX)
+	$(Q)$(CXX) $(cppflags) $(cxxflags) $(LDFLAGS) -o $@ $< -ldl $(LDLIBS)
+
+$(preload_bin)/%.so: tests/preload/%.c build/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(cppflags) $(cflags) -fPIC -shared -fno-builtin $(LDFLAGS) -o $@ $< -ldl $(LDLIBS)
+
+-include $(wildcard $(preload_bin)/*.d)
