@@ -28,3 +28,12 @@ $(preload_bin)/%.so: tests/preload/%.c build/flags
 	$(Q)$(CC) $(cppflags) $(cflags) -fPIC -shared -fno-builtin $(LDFLAGS) -o $@ $< -ldl $(LDLIBS)
 
 -include $(wildcard $(preload_bin)/*.d)
+
+$(preload_bin)/malloc_bench: tests/preload/malloc_bench.c build/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(cppflags) $(cflags) -fno-builtin $(LDFLAGS) -o $@ $< -lpthread $(LDLIBS)
+
+.PHONY: bench-malloc
+bench-malloc: $(preload_so) $(preload_bin)/malloc_bench $(preload_bin)/atomic_shim.so ## measure a malloc and free without, with and with an atomic counter (ROUNDS=9)
+	@sh tests/preload/run_bench.sh
