@@ -37,3 +37,13 @@ $(preload_bin)/malloc_bench: tests/preload/malloc_bench.c build/flags
 .PHONY: bench-malloc
 bench-malloc: $(preload_so) $(preload_bin)/malloc_bench $(preload_bin)/atomic_shim.so ## measure a malloc and free without, with and with an atomic counter (ROUNDS=9)
 	@sh tests/preload/run_bench.sh
+
+$(preload_bin)/load: tests/preload/load.c build/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(cppflags) $(cflags) $(LDFLAGS) -o $@ $< $(LDLIBS)
+
+.PHONY: check-preload
+check-preload: $(preload_so) $(preload_bin)/load ## run programs from Debian under the accounting; cost of redis and memcached (PAIRS=15)
+	@TEST_TIMEOUT=$(TEST_TIMEOUT) sh tests/run.sh $(patsubst %,'sh tests/preload/check_%.sh',redis memcached sqlite python gcc nginx)
+	@sh tests/preload/cost.sh
