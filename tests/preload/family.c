@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -383,6 +384,43 @@ static void limits(void)
 	(void)rounds;
 }
 
+/* The allocator itself has no memory: what was charged before it was asked is given back. */
+static void no_address_space(void)
+{
+	size_t much = (size_t)800 << 20;
+	int g = group_new("nospace", MALLOC_GROUP_ROOT, much + 4096), status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct rlimit limit;
+		size_t live;
+		char *p;
+
+		(void)malloc_group_enter(g);
+		p = malloc(3000);
+		live = malloc_usable_size(p);
+		strcpy(p, "kept");
+		CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
+		limit.rlim_cur = (rlim_t)256 << 20;
+		CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+		errno = 0;
+		CHECK(out_of_memory(realloc(p, much / 2)));
+		CHECK(strcmp(p, "kept") == 0 && (!on || malloc_group_of(p) == g));
+		exact(g, live);
+		for (int c = 0; c < CALLS; c++) {
+			errno = 0;
+			CHECK(out_of_memory(call((enum call)c, 64, much)));
+			exact(g, live);
+		}
+		free(p);
+		exact(g, 0);
+		_exit(0);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK(malloc_group_destroy(g) == 0);
+	printf("no address space: nothing charged\n");
+}
+
 /* --------------------------------------------------------------------- groups */
 
 static void groups(void)
@@ -679,6 +717,7 @@ int main(int argc, char **argv)
 	reallocs();
 	from_libc();
 	limits();
+	no_address_space();
 	groups();
 	threads();
 	forks();
