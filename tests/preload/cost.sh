@@ -2,15 +2,16 @@
 # SPDX-FileCopyrightText: 2026 the pcbatch authors
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Usage: [PAIRS=15] [REQUESTS=40000] cost.sh [redis|memcached|nginx|sqlite|python|gcc]...        (redis and memcached)
-# What libpcbatch-malloc.so costs a program: CPU time of its threads a request (or a run), without and with, one right after
-# the other in alternating order, a new process each time; the median of the pairs' differences and its 95 % interval.
+# Usage: [PAIRS=15] [REQUESTS=60000] cost.sh [redis|memcached|nginx|sqlite|python|gcc]...        (redis and memcached)
+# What libpcbatch-malloc.so costs a program: CPU time of its threads a request (or a run), without and with, in turn and in
+# alternating order, new processes for each pair; the median of the pairs' differences and its 95 % interval.
 # For redis and memcached 2 % is allowed. Exits 1 when the whole interval is above that.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 program=cost
 PAIRS=${PAIRS:-15}
-REQUESTS=${REQUESTS:-40000}
+REQUESTS=${REQUESTS:-60000}
+SLICES=10
 case $PAIRS$REQUESTS in
 *[!0-9]*) echo "usage: PAIRS=N REQUESTS=N cost.sh [PROGRAM]..." >&2; exit 2 ;;
 esac
@@ -19,52 +20,86 @@ esac
 . tests/preload/program.sh
 PATH=$PATH:/usr/sbin
 
-# Each run_NAME PREFIX... prints the CPU time in ns of one request (or run) under env PREFIX.
-serve() { # COMMAND...: in the background; $server
+# Servers: start_NAME PORT PREFIX... leaves $server; load_NAME PORT COUNT.
+serve() {
 	"$@" >"$tmp/log" 2>&1 &
 	server=$!
-	servers=$server
+	servers="$servers $server"
 }
-served() { # REQUESTS COMMAND...: CPU time that the server's processes take for the load, by request
-	count=$1
+start_redis() {
+	at=$1
 	shift
-	pids="$server $(cat "/proc/$server/task/$server/children" 2>/dev/null)"
-	# shellcheck disable=SC2086
-	start=$(cpu_ns $pids)
-	"$@" >"$tmp/out" 2>&1 || fail "the load failed: $(tail -n 1 "$tmp/out")"
-	# shellcheck disable=SC2086
-	end=$(cpu_ns $pids)
-	kill "$server"
-	ends "$server" >/dev/null 2>&1
-	echo "$start $end $count" | awk '{ printf "%.1f\n", ($2 - $1) / $3 }' >"$tmp/result"
+	mkdir -p "$tmp/dir$at"
+	serve env "$@" redis-server --port "$at" --bind 127.0.0.1 --save '' --appendonly no --dir "$tmp/dir$at"
+	answers redis-cli -p "$at" ping || fail "redis-server does not answer"
 }
-run_redis() {
-	serve env "$@" redis-server --port $port --bind 127.0.0.1 --save '' --appendonly no --dir "$tmp"
-	answers redis-cli -p $port ping || fail "redis-server does not answer"
-	redis-benchmark -p $port -q -t set -n 5000 -c 20 -r 10000 -d 64 >"$tmp/out" 2>&1
-	served $((2 * REQUESTS)) redis-benchmark -p $port -q -t set,get -n "$REQUESTS" -c 20 -r 10000 -d 64
+load_redis() {
+	redis-benchmark -p "$1" -q -t set,get -n $(($2 / 2)) -c 20 -r 10000 -d 64
 }
-run_memcached() {
-	serve env "$@" memcached -l 127.0.0.1 -p $port -U 0 -m 64 -t 2 -u "$(id -un)"
-	answers "$load" memcached $port 1 4 10 || fail "memcached does not answer"
-	"$load" memcached $port 50 5000 100 >"$tmp/out"
-	served $((4 * REQUESTS)) "$load" memcached $port 50 $((4 * REQUESTS)) 100
+start_memcached() {
+	at=$1
+	shift
+	serve env "$@" memcached -l 127.0.0.1 -p "$at" -U 0 -m 64 -t 1 -u "$(id -un)"
+	answers "$load" memcached "$at" 1 4 10 || fail "memcached does not answer"
 }
-run_nginx() {
+load_memcached() {
+	"$load" memcached "$1" 50 "$2" 100
+}
+start_nginx() {
+	at=$1
+	shift
 	mkdir -p "$tmp/www"
 	[ -s "$tmp/www/small" ] || awk 'BEGIN { for (i = 0; i < 100; i++) print "line", i }' >"$tmp/www/small"
-	cat >"$tmp/conf" <<-END
-		daemon off; worker_processes 1; pid $tmp/pid; error_log $tmp/nginx-log;
+	cat >"$tmp/conf$at" <<-END
+		daemon off; worker_processes 1; pid $tmp/pid$at; error_log $tmp/nginx-log;
 		events { worker_connections 256; }
 		http { access_log off; client_body_temp_path $tmp/a; proxy_temp_path $tmp/b; fastcgi_temp_path $tmp/c;
 			uwsgi_temp_path $tmp/d; scgi_temp_path $tmp/e; keepalive_requests 1000000;
-			server { listen 127.0.0.1:$port; root $tmp/www; } }
+			server { listen 127.0.0.1:$at; root $tmp/www; } }
 	END
 	chmod 755 "$tmp" "$tmp/www"
-	serve env "$@" nginx -c "$tmp/conf" -p "$tmp"
-	answers "$load" http $port 1 1 /small || fail "nginx does not answer"
-	served "$REQUESTS" "$load" http $port 20 "$REQUESTS" /small
+	serve env "$@" nginx -c "$tmp/conf$at" -p "$tmp"
+	answers "$load" http "$at" 1 1 /small || fail "nginx does not answer"
 }
+load_nginx() {
+	"$load" http "$1" 20 "$2" /small
+}
+
+# slice NAME PORT PID: adds what the server takes for its slice to $spent.
+slice() {
+	pids="$3 $(cat "/proc/$3/task/$3/children" 2>/dev/null)"
+	# shellcheck disable=SC2086
+	begin=$(cpu_ns $pids)
+	"load_$1" "$2" $((REQUESTS / SLICES)) >"$tmp/out" 2>&1 || fail "the load failed: $(tail -n 1 "$tmp/out")"
+	# shellcheck disable=SC2086
+	spent=$(($(cpu_ns $pids) - begin))
+}
+
+# One pair: two servers side by side, loaded in short slices in turn, so that what else the machine does falls on both.
+pair_of_servers() { # NAME
+	plain=0 with=0 s=0
+	port=$((port + 2))
+	"start_$1" $port NONE=1
+	one=$server
+	"start_$1" $((port + 1)) LD_PRELOAD="$so"
+	two=$server
+	slice "$1" $port "$one" && slice "$1" $((port + 1)) "$two" # warm
+	while [ $s -lt $SLICES ]; do
+		s=$((s + 1))
+		if [ $(((s + n) % 2)) -eq 0 ]; then
+			slice "$1" $port "$one" && plain=$((plain + spent))
+			slice "$1" $((port + 1)) "$two" && with=$((with + spent))
+		else
+			slice "$1" $((port + 1)) "$two" && with=$((with + spent))
+			slice "$1" $port "$one" && plain=$((plain + spent))
+		fi
+	done
+	kill "$one" "$two"
+	ends "$one" >"$tmp/out" 2>&1
+	ends "$two" >"$tmp/out" 2>&1
+	echo "$plain $with $REQUESTS" | awk '{ print $1 / $3, $2 / $3 }' >>"$tmp/pairs"
+}
+
 ran() {
 	"$load" cpu "$tmp/result" env "$@" >"$tmp/out" 2>&1 || fail "$*: failed"
 }
@@ -110,17 +145,21 @@ summary() { # NAME LIMIT UNIT < pairs: without with
 		}'
 }
 
-pairs() { # NAME
+pair_of_runs() { # NAME
+	if [ $((n % 2)) -eq 0 ]; then
+		"run_$1" NONE=1 && plain=$(cat "$tmp/result") && "run_$1" LD_PRELOAD="$so" && with=$(cat "$tmp/result")
+	else
+		"run_$1" LD_PRELOAD="$so" && with=$(cat "$tmp/result") && "run_$1" NONE=1 && plain=$(cat "$tmp/result")
+	fi
+	echo "$plain $with" >>"$tmp/pairs"
+}
+
+pairs() { # NAME KIND
 	n=0
 	rm -f "$tmp/pairs"
 	while [ $n -lt "$PAIRS" ]; do
 		[ -t 2 ] && printf '\r%s: pair %s of %s ' "$1" $((n + 1)) "$PAIRS" >&2
-		if [ $((n % 2)) -eq 0 ]; then
-			"run_$1" NONE=1 && plain=$(cat "$tmp/result") && "run_$1" LD_PRELOAD="$so" && with=$(cat "$tmp/result") || exit 1
-		else
-			"run_$1" LD_PRELOAD="$so" && with=$(cat "$tmp/result") && "run_$1" NONE=1 && plain=$(cat "$tmp/result") || exit 1
-		fi
-		echo "$plain $with" >>"$tmp/pairs"
+		"pair_of_$2" "$1"
 		n=$((n + 1))
 	done
 	[ -t 2 ] && printf '\r                                \r' >&2
@@ -130,11 +169,11 @@ pairs() { # NAME
 [ $# -gt 0 ] || set -- redis memcached
 bad=0
 for name; do
-	limit='' unit=run
+	limit='' unit=run kind=runs
 	case $name in
-	redis) set -- redis-server redis-server redis-benchmark redis-tools; limit=2 unit=request ;;
-	memcached) set -- memcached memcached; limit=2 unit=request ;;
-	nginx) set -- nginx nginx; unit=request ;;
+	redis) set -- redis-server redis-server redis-benchmark redis-tools; limit=2 unit=request kind=servers ;;
+	memcached) set -- memcached memcached; limit=2 unit=request kind=servers ;;
+	nginx) set -- nginx nginx; unit=request kind=servers ;;
 	sqlite) set -- sqlite3 sqlite3 ;;
 	python) set -- python3 python3 ;;
 	gcc) set -- gcc gcc ;;
@@ -146,7 +185,7 @@ for name; do
 		shift 2
 	done
 	[ -z "$missing" ] || { echo "$name: skipped. On Debian: apt-get install -y $missing"; continue; }
-	pairs "$name"
+	pairs "$name" "$kind"
 	summary "$name" "$limit" $unit <"$tmp/pairs" || bad=1
 done
 exit $bad

@@ -315,6 +315,12 @@ static void fill_up(int g, size_t max, uint32_t seed)
 	CHECK(info.peak <= max && info.bytes <= max && info.refused > 0 && info.max == max);
 	/* Refused rightly: it would not have fitted, but for the page that was started (and size classes, a quarter). */
 	CHECK(info.bytes + want + want / 4 + 3 * 4096 > max);
+	/* The rest in small pieces. */
+	while (fill.n < FILL && (p = malloc(1000)) != NULL) {
+		fill.p[fill.n++] = p;
+		fill.live += malloc_usable_size(p);
+	}
+	CHECK(p == NULL && max - fill.live < 8192);
 }
 
 /* At the limit, each call fails as the real one does when there is no memory, and changes nothing. */
@@ -329,6 +335,7 @@ static void refused(int g)
 	}
 	errno = 97;
 	CHECK(posix_memalign(&out, 64, n) == ENOMEM && errno == 97 && out == &out);
+	CHECK(posix_memalign(&out, 64, n / 4) == ENOMEM && errno == 97 && out == &out);
 	for (int i = 0; i < fill.n; i += 97) {
 		memset(fill.p[i], i, malloc_usable_size(fill.p[i]));
 		errno = 0;
@@ -344,9 +351,9 @@ static void limits(void)
 {
 	size_t max = (size_t)1 << 20;
 	int parent = group_new("parent", MALLOC_GROUP_ROOT, max), child = group_new("child", parent, MALLOC_GROUP_NO_LIMIT);
-	int before = malloc_group_enter(child), rounds = 0;
+	int before = malloc_group_enter(child), grown = 0;
 
-	for (uint32_t seed = 1; on && seed <= 6; seed++, rounds++) {
+	for (uint32_t seed = 1; on && seed <= 6; seed++) {
 		struct malloc_group_info info;
 		void *p;
 
@@ -356,8 +363,14 @@ static void limits(void)
 		CHECK(malloc_group_set_max(parent, 4096) == -EBUSY);
 		/* Small steps at the limit: the last bytes are given out, and not one more. */
 		for (int i = 0; i < 200; i++) {
-			p = realloc(fill.p[i % fill.n], malloc_usable_size(fill.p[i % fill.n]) + 1 + (size_t)i % 50);
-			fill.p[i % fill.n] = p != NULL ? p : fill.p[i % fill.n];
+			void **at = &fill.p[i % fill.n];
+			size_t had = malloc_usable_size(*at);
+
+			memset(*at, i, had);
+			p = realloc(*at, had + 1 + (size_t)i % 50);
+			*at = p != NULL ? p : *at;
+			grown += p != NULL;
+			CHECK(all_are(*at, had, (unsigned char)i));
 		}
 		fill.live = 0;
 		for (int i = 0; i < fill.n; i++)
@@ -378,10 +391,10 @@ static void limits(void)
 		free(p);
 	}
 	malloc_group_leave(before);
+	CHECK(!on || (grown > 0 && grown < 1200));
 	CHECK(malloc_group_destroy(parent) == (on ? -EBUSY : 0));
 	CHECK(malloc_group_destroy(child) == 0 && malloc_group_destroy(parent) == 0);
 	printf("limits kept\n");
-	(void)rounds;
 }
 
 /* The allocator itself has no memory: what was charged before it was asked is given back. */
@@ -554,6 +567,41 @@ static void tick(int number)
 	errno = saved;
 }
 
+/* Blocks that others get the moment a realloc or free has given them up: one heap, and too large for a thread's cache. */
+static void *mover(void *arg)
+{
+	unsigned char *p = NULL, *q;
+
+	(void)malloc_group_enter(*(int *)arg);
+	for (int i = 0; i < 20000; i++) {
+		q = realloc(p, i % 2 == 0 ? 2000 : 4000);
+		CHECK(q != NULL);
+		p = q;
+		q = malloc(3000);
+		CHECK(q != NULL && (!on || malloc_group_of(q) == malloc_group_current()));
+		free(q);
+		CHECK(!on || malloc_group_of(p) == malloc_group_current());
+	}
+	free(p);
+	return NULL;
+}
+
+static void movers(void)
+{
+	int g = group_new("movers", MALLOC_GROUP_ROOT, SIZE_MAX);
+	pthread_t thread[THREADS];
+
+	(void)mallopt(M_ARENA_MAX, 1);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_create(&thread[i], NULL, mover, &g) == 0);
+	for (int i = 0; i < THREADS; i++)
+		CHECK(pthread_join(thread[i], NULL) == 0);
+	exact(g, 0);
+	audited(g, 0, 0);
+	CHECK(malloc_group_destroy(g) == 0);
+	printf("movers: each had its own\n");
+}
+
 static void threads(void)
 {
 	struct itimerval timer = { { 0, 300 }, { 0, 300 } }, none = { { 0, 0 }, { 0, 0 } };
@@ -719,6 +767,7 @@ int main(int argc, char **argv)
 	limits();
 	no_address_space();
 	groups();
+	movers();
 	threads();
 	forks();
 	if (argc > 1)
