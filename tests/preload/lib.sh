@@ -6,6 +6,7 @@
 # allocator NAME: prints what to preload behind the accounting ("" for glibc), or fails with what installs it.
 allocator() {
 	case $1 in
+	handoff) echo "$PWD/build/tests/preload/handoff.so"; return 0 ;;
 	glibc) lib='' package='' ;;
 	jemalloc) lib=libjemalloc.so.2 package=libjemalloc2 ;;
 	mimalloc) lib=libmimalloc.so.2 package=libmimalloc2.0 ;;

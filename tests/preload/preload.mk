@@ -5,11 +5,12 @@
 
 preload_so   = build/examples/libpcbatch-malloc.so
 preload_bin  = build/tests/preload
-preload_bins = $(preload_bin)/family $(preload_bin)/new $(preload_bin)/plugin.so
+preload_bins = $(preload_bin)/family $(preload_bin)/new $(preload_bin)/plugin.so $(preload_bin)/handoff.so
 
 check: $(preload_so) build/examples/malloc-group-demo $(preload_bins)
 check_more += 'sh tests/preload/run_family.sh glibc' 'sh tests/preload/run_family.sh jemalloc' \
-              'sh tests/preload/run_family.sh mimalloc' 'sh tests/preload/run_config.sh'
+              'sh tests/preload/run_family.sh mimalloc' 'sh tests/preload/run_family.sh handoff' \
+              'sh tests/preload/run_config.sh'
 
 # The compiler may leave out a malloc whose block it sees freed.
 $(preload_bin)/family: tests/preload/family.c build/flags

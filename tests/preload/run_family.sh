@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 the pcbatch authors
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Usage: run_family.sh glibc|jemalloc|mimalloc
+# Usage: run_family.sh glibc|jemalloc|mimalloc|handoff
 # Runs family and new without and with libpcbatch-malloc.so in front of that allocator: the output must be the same, the
 # accounting exact (the programs see to that), and at exit what is charged must be what a walk of the heap finds.
 set -u
@@ -12,7 +12,7 @@ bin=build/tests/preload
 # shellcheck source=tests/preload/lib.sh
 . tests/preload/lib.sh
 
-[ $# -eq 1 ] || { echo "usage: run_family.sh glibc|jemalloc|mimalloc" >&2; exit 2; }
+[ $# -eq 1 ] || { echo "usage: run_family.sh glibc|jemalloc|mimalloc|handoff" >&2; exit 2; }
 behind=$(allocator "$1") || { echo "$behind"; exit 77; }
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
