@@ -170,7 +170,7 @@ static void http_reply(int number)
 static int cpu(const char *file, char **command)
 {
 	struct rusage r;
-	int status;
+	int status = 0;
 	FILE *f;
 	pid_t pid = fork();
 

@@ -30,6 +30,9 @@ static std::size_t bytes_of(int g)
 	return info.bytes;
 }
 
+// The compiler must not know that nobody looks, or it leaves the allocation out.
+static void *volatile seen;
+
 static int handled;
 static void handler()
 {
@@ -58,16 +61,18 @@ int main()
 	}
 	CHECK(bytes_of(g) == 0);
 	if (on) {
-		CHECK(new (std::nothrow) char[std::size_t(2) << 20] == nullptr);
+		seen = new (std::nothrow) char[std::size_t(2) << 20];
+		CHECK(seen == nullptr);
 		std::set_new_handler(handler);
 		try {
 			std::vector<char> v(std::size_t(2) << 20);
+			seen = v.data();
 		} catch (const std::bad_alloc &) {
 			thrown = true;
 		}
 		CHECK(handled == 3);
 		try {
-			(void)::operator new(std::size_t(2) << 20, std::align_val_t(64));
+			seen = ::operator new(std::size_t(2) << 20, std::align_val_t(64));
 			CHECK(false);
 		} catch (const std::bad_alloc &) {
 		}
