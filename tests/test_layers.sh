@@ -19,6 +19,7 @@ pcbatch/cpu.h pcbatch/page_counter.h
 pcbatch/percpu.h : pcbatch/arch/x86_64.h pcbatch/arch/aarch64.h pcbatch/arch/none.h pcbatch/arch/generic.h
 pcbatch/domain.h
 pcbatch/lock.h pcbatch/memory.h
+pcbatch/process.h
 pcbatch/domain_init.h
 pcbatch/counter.h
 pcbatch/stats.h : pcbatch/stats_flush.h

@@ -193,6 +193,7 @@ PCBATCH_ALWAYS_INLINE struct pcbatch_priv_cell *pcbatch_priv_counter_hit(struct 
 	intptr_t off = pcbatch_priv_hit_off(0);
 
 	*crossed = UINT64_MAX;
+	PCBATCH_PRIV_CHECK_PROCESS(pcbatch_priv_counter_domain(c));
 	if (!pcbatch_priv_try_section(off))
 		return NULL;
 	return pcbatch_priv_section_add(off, &c->bound, &c->cells, delta, crossed);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lock.h"
-#include "memory.h"
+#include "process.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -194,6 +194,7 @@ PCBATCH_INLINE int pcbatch_domain_init(struct pcbatch_domain *dom, const struct 
 	if (dom->stock_base == NULL)
 		return -ENOMEM;
 	dom->magic = PCBATCH_PRIV_DOMAIN_MAGIC;
+	pcbatch_priv_process_mark(dom);
 	return 0;
 }
 
@@ -210,6 +211,7 @@ PCBATCH_INLINE void pcbatch_priv_domain_release(struct pcbatch_domain *dom)
 {
 	uint32_t i;
 
+	pcbatch_priv_process_forget(dom);
 	for (i = 0; i < PCBATCH_PRIV_SLABS; i++)
 		pcbatch_priv_free(dom, dom->slab[i], ((size_t)PCBATCH_PRIV_SLAB_FIRST << i) * dom->slab_item_size,
 				  PCBATCH_CACHE_LINE);

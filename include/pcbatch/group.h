@@ -96,6 +96,20 @@ PCBATCH_INLINE void pcbatch_priv_group_event(struct pcbatch_group *g, enum pcbat
 		(void)pcbatch_priv_fetch_add(&pcbatch_priv_group_of(owner)->events[event], 1);
 }
 
+/* The lowest of g and its ancestors with less room than `pages`; NULL: all have it. */
+PCBATCH_INLINE struct pcbatch_group *pcbatch_priv_group_limiting(struct pcbatch_group *g, uint64_t pages)
+{
+	struct pcbatch_owner *owner;
+
+	for (owner = &g->owner; owner != NULL; owner = owner->parent) {
+		int64_t room = pcbatch_page_counter_max(&owner->pages) - pcbatch_page_counter_read(&owner->pages);
+
+		if (room < 0 || (uint64_t)room < pages)
+			return pcbatch_priv_group_of(owner);
+	}
+	return NULL;
+}
+
 /* ------------------------------------------------------------------ lifetime */
 
 /*

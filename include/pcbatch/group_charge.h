@@ -256,20 +256,6 @@ PCBATCH_INLINE int pcbatch_priv_group_charge_rest(struct pcbatch_group *g, uint6
 	return err;
 }
 
-/* The lowest of g and its ancestors with less room than `pages`; NULL: all have it. */
-PCBATCH_INLINE struct pcbatch_group *pcbatch_priv_group_limiting(struct pcbatch_group *g, uint64_t pages)
-{
-	struct pcbatch_owner *owner;
-
-	for (owner = &g->owner; owner != NULL; owner = owner->parent) {
-		int64_t room = pcbatch_page_counter_max(&owner->pages) - pcbatch_page_counter_read(&owner->pages);
-
-		if (room < 0 || (uint64_t)room < pages)
-			return pcbatch_priv_group_of(owner);
-	}
-	return NULL;
-}
-
 /* What no attempt was granted is refused, or forced, once. */
 PCBATCH_INLINE int pcbatch_priv_group_refuse_rest(struct pcbatch_group *g, uint64_t bytes, uint64_t *have, unsigned int flags)
 {

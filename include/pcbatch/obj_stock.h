@@ -26,6 +26,7 @@ PCBATCH_ALWAYS_INLINE bool pcbatch_priv_obj_consume_hit(struct pcbatch_owner *ow
 {
 	intptr_t off = pcbatch_priv_hit_off(owner->rseq_off);
 
+	PCBATCH_PRIV_CHECK_PROCESS(owner->dom);
 	return PCBATCH_LIKELY(bytes <= PCBATCH_SLOT_OBJ_STEP_MAX) && pcbatch_priv_try_section(off) &&
 	       pcbatch_priv_section_obj(off, &owner->bound, &owner->line, &owner->obj_slot_off,
 					owner->obj_check_consume - bytes, 0 - bytes);
@@ -36,6 +37,7 @@ PCBATCH_ALWAYS_INLINE bool pcbatch_priv_obj_refill_hit(struct pcbatch_owner *own
 {
 	intptr_t off = pcbatch_priv_hit_off(owner->rseq_off);
 
+	PCBATCH_PRIV_CHECK_PROCESS(owner->dom);
 	return PCBATCH_LIKELY(bytes <= PCBATCH_SLOT_OBJ_STEP_MAX) && pcbatch_priv_try_section(off) &&
 	       pcbatch_priv_section_obj(off, &owner->bound, &owner->line, &owner->obj_slot_off,
 					owner->obj_check_refill + bytes, bytes);

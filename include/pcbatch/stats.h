@@ -306,6 +306,7 @@ PCBATCH_ALWAYS_INLINE int pcbatch_stats_mod(struct pcbatch_stats_node *node, uin
 		return -EINVAL;
 	if (delta == 0)
 		return 0;
+	PCBATCH_PRIV_CHECK_PROCESS(dom);
 	if (pcbatch_priv_try_section(off))
 		block = pcbatch_priv_section_leaf(off, &dom->rseq_bound, &node->blocks,
 						  sizeof(struct pcbatch_priv_stats_block) +

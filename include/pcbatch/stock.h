@@ -47,6 +47,7 @@ PCBATCH_ALWAYS_INLINE bool pcbatch_priv_stock_consume_hit(struct pcbatch_owner *
 	uint64_t delta = pcbatch_slot_delta((int64_t)(0 - pages), stat);
 	intptr_t off = pcbatch_priv_hit_off(owner->rseq_off);
 
+	PCBATCH_PRIV_CHECK_PROCESS(owner->dom);
 	return pcbatch_priv_stock_small(pages, stat) && pcbatch_priv_try_section(off) &&
 	       pcbatch_priv_section_slot(off, &owner->bound, &owner->line, &owner->slot_off, owner->check_consume + delta,
 					 delta);
@@ -58,6 +59,7 @@ PCBATCH_ALWAYS_INLINE bool pcbatch_priv_stock_refill_hit(struct pcbatch_owner *o
 	uint64_t delta = pcbatch_slot_delta((int64_t)pages, (int64_t)(0 - (uint64_t)stat));
 	intptr_t off = pcbatch_priv_hit_off(owner->rseq_off);
 
+	PCBATCH_PRIV_CHECK_PROCESS(owner->dom);
 	return pcbatch_priv_stock_small(pages, stat) && pcbatch_priv_try_section(off) &&
 	       pcbatch_priv_section_slot(off, &owner->bound, &owner->line, &owner->slot_off, owner->check_refill + delta,
 					 delta);
