@@ -131,6 +131,7 @@ PCBATCH_INLINE void pcbatch_priv_counter_direct(const struct pcbatch_counter *c,
 	struct pcbatch_priv_counter_global *global = pcbatch_priv_counter_shared(c);
 
 	(void)pcbatch_priv_fetch_add(&global->direct, (uint64_t)delta);
+	PCBATCH_INJECT_C(34);
 	(void)pcbatch_priv_fetch_add(&global->value, (uint64_t)delta);
 }
 

@@ -65,12 +65,14 @@ PCBATCH_INLINE int pcbatch_priv_obj_give_back(struct pcbatch_owner *owner, uint6
 
 	if (bytes % size != 0)
 		(void)pcbatch_priv_fetch_add(&owner->remainder, bytes % size);
+	PCBATCH_INJECT_C(14);
 	bytes -= bytes % size;
 	do {
 		sum = pcbatch_priv_load(&owner->remainder);
 	} while (sum >= size && !pcbatch_priv_cas(&owner->remainder, sum, sum % size));
 	if (sum >= size)
 		bytes += sum - sum % size;
+	PCBATCH_INJECT_C(15);
 	return pcbatch_priv_stock_uncharge(owner, bytes / size);
 }
 
@@ -78,8 +80,10 @@ PCBATCH_INLINE int pcbatch_priv_obj_give_back(struct pcbatch_owner *owner, uint6
 PCBATCH_INLINE int pcbatch_priv_obj_release(struct pcbatch_domain *dom, uint64_t word)
 {
 	struct pcbatch_owner *owner = pcbatch_priv_owner_at(dom, pcbatch_slot_owner(word));
-	int err = pcbatch_priv_obj_give_back(owner, pcbatch_slot_obj_bytes(word));
+	int err;
 
+	PCBATCH_INJECT_C(13);
+	err = pcbatch_priv_obj_give_back(owner, pcbatch_slot_obj_bytes(word));
 	pcbatch_priv_owner_put(owner);
 	return err;
 }
@@ -109,6 +113,7 @@ PCBATCH_INLINE int pcbatch_priv_drain_take(struct pcbatch_domain *dom, const str
 			word = pcbatch_priv_load(&line->slot[k]);
 			if (!pcbatch_priv_drain_wants(dom, wanted, word))
 				break;
+			PCBATCH_INJECT_C(17);
 			taken = pcbatch_priv_cas(&line->slot[k], word, 0);
 		} while (!taken);
 		if (!taken)
@@ -206,6 +211,7 @@ PCBATCH_COLD int pcbatch_priv_drain_rseq(struct pcbatch_domain *dom, const struc
 
 	memset(&closed, 0, sizeof(uint64_t) * ((dom->lines + 63) / 64));
 	while (pcbatch_priv_drain_close(dom, wanted, &closed, &fresh) || again) {
+		PCBATCH_INJECT_C(16);
 		one = pcbatch_priv_fence_rseq();
 		PCBATCH_INJECT_C(8);
 		if (one != 0) {
@@ -218,6 +224,7 @@ PCBATCH_COLD int pcbatch_priv_drain_rseq(struct pcbatch_domain *dom, const struc
 			break;
 		again = false;
 	}
+	PCBATCH_INJECT_C(18);
 	pcbatch_priv_drain_open(dom, &closed, pid);
 	return err;
 }
@@ -273,8 +280,10 @@ PCBATCH_INLINE int pcbatch_priv_owner_take_offline(struct pcbatch_owner *owner)
 	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_store(&owner->state, PCBATCH_PRIV_OWNER_OFFLINE);
 	pcbatch_priv_store32(&owner->bound, 0);
+	PCBATCH_INJECT_C(26);
 	/* Full barrier; see the install gate's reader in pcbatch_priv_stock_refill. */
 	(void)pcbatch_priv_fetch_add(&dom->install_gate, 0x10000);
+	PCBATCH_INJECT_C(27);
 	return pcbatch_priv_drain(dom, owner, false, true);
 }
 
@@ -311,6 +320,7 @@ PCBATCH_INLINE int pcbatch_stock_drain_cpu(struct pcbatch_domain *dom)
 			k++;
 			continue;
 		}
+		PCBATCH_INJECT_C(17);
 		if (!pcbatch_priv_stock_commit(dom, cpu, &stock->page.gate, 0, slot, word, 0)) {
 			if (tries++ == 2 * PCBATCH_STOCK_SLOTS * PCBATCH_RETRIES || pcbatch_priv_cpu(dom) != cpu)
 				return -EAGAIN;
@@ -364,6 +374,7 @@ PCBATCH_INLINE int pcbatch_stock_set_batch(struct pcbatch_domain *dom, uint32_t 
 	(void)pcbatch_priv_fork_check(dom);
 	pcbatch_priv_lock(&dom->lock);
 	pcbatch_priv_store(&dom->stock_marks, pcbatch_priv_marks_pack(batch, high, low));
+	PCBATCH_INJECT_C(31);
 	for (id = 1; id <= dom->owner_ids; id++)
 		pcbatch_priv_owner_set_checks(pcbatch_priv_owner_at(dom, (uint32_t)id));
 	pcbatch_priv_unlock(&dom->lock);

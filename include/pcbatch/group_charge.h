@@ -45,7 +45,9 @@ PCBATCH_INLINE int pcbatch_priv_group_charge_drained(struct pcbatch_group *g, ui
 	/* What is drained once stays so while held, and with a level all below it: only a higher one is news. */
 	while (err == -ENOMEM && (drained == NULL || pcbatch_priv_page_counter_above(*failed, drained))) {
 		drained = *failed;
+		PCBATCH_INJECT_C(24);
 		(void)pcbatch_priv_drain(dom, &pcbatch_priv_group_of_pages(drained)->owner, true, true);
+		PCBATCH_INJECT_C(25);
 		err = pcbatch_page_counter_try_charge(&g->owner.pages, pages, failed);
 	}
 	pcbatch_priv_stock_let(dom, pid);
@@ -109,6 +111,7 @@ PCBATCH_INLINE int pcbatch_priv_group_try_charge(struct pcbatch_group *g, uint64
 
 	pcbatch_priv_count(dom, pages <= batch ? PCBATCH_PRIV_COUNT_MISS : PCBATCH_PRIV_COUNT_DIRECT, 1);
 	if (batched && pcbatch_page_counter_try_charge(&owner->pages, batch, NULL) == 0) {
+		PCBATCH_INJECT_C(23);
 		/* What is left over and the statistic go into the slot in one word. */
 		(void)pcbatch_priv_stock_refill(owner, batch - pages, stat, true);
 	} else {
@@ -288,6 +291,7 @@ PCBATCH_SLOW int pcbatch_priv_group_charge_bytes_slow(struct pcbatch_group *g, u
 	do {
 		parts = pcbatch_priv_load(&g->owner.remainder) == 0 ? 0 : pcbatch_priv_exchange(&g->owner.remainder, 0);
 		have += parts;
+		PCBATCH_INJECT_C(32);
 		err = pcbatch_priv_group_charge_rest(g, bytes, &have, flags | PCBATCH_PRIV_PROBE);
 	} while (err == -ENOMEM && pcbatch_priv_load(&g->owner.remainder) != 0);
 	if (err == -ENOMEM)

@@ -55,6 +55,7 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_obj_try_consume(struct pcbatch
 	k = pcbatch_priv_stock_find(&stock->obj, owner->id, &word);
 	if (k < 0 || pcbatch_slot_obj_bytes(word) < bytes)
 		return PCBATCH_PRIV_TRY_MISS;
+	PCBATCH_INJECT_C(11);
 	if (!pcbatch_priv_stock_commit(dom, cpu, &stock->page.gate, 0, &stock->obj.slot[k], word, word - bytes))
 		return PCBATCH_PRIV_TRY_AGAIN;
 	return PCBATCH_PRIV_TRY_DONE;
@@ -118,6 +119,7 @@ PCBATCH_INLINE enum pcbatch_priv_try pcbatch_priv_obj_try_refill(struct pcbatch_
 	r->word = pcbatch_slot_obj_pack(owner->id, (uint32_t)sum);
 	if (r->fresh)
 		pcbatch_priv_owner_get(owner);
+	PCBATCH_INJECT_C(12);
 	done = r->fresh ? pcbatch_priv_stock_install(dom, cpu, installs, install_gate, &stock->obj.slot[r->slot], old, r->word)
 			: pcbatch_priv_stock_commit(dom, cpu, &dom->install_gate, install_gate, &stock->obj.slot[r->slot], old,
 						    r->word);
@@ -135,6 +137,7 @@ PCBATCH_INLINE int pcbatch_priv_obj_refilled(struct pcbatch_owner *owner, uint32
 	struct pcbatch_priv_line *line = &pcbatch_priv_stock(dom, cpu)->obj;
 	uint64_t word;
 
+	PCBATCH_INJECT_C(20);
 	if (r->victim != 0) {
 		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_EVICTION, 1);
 		/* The victim's owner hears of its own mistakes, not this one's. */

@@ -108,6 +108,7 @@ PCBATCH_INLINE void pcbatch_priv_owner_put(struct pcbatch_owner *owner)
 	do {
 		first = pcbatch_priv_load_ptr(&dom->dead);
 		owner->next = (struct pcbatch_owner *)first;
+		PCBATCH_INJECT_C(33);
 	} while (!pcbatch_priv_cas_ptr(&dom->dead, first, owner));
 }
 

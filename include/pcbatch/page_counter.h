@@ -155,6 +155,7 @@ PCBATCH_INLINE int pcbatch_page_counter_uncharge(struct pcbatch_page_counter *c,
 		if (had != pages)
 			err = -ERANGE;
 		pages = had;
+		PCBATCH_INJECT_C(19);
 	}
 	return err;
 }
@@ -197,6 +198,7 @@ PCBATCH_INLINE int pcbatch_page_counter_try_charge(struct pcbatch_page_counter *
 		if (PCBATCH_LIKELY(usage <= (int64_t)pcbatch_priv_load(&level->max)))
 			continue;
 		(void)pcbatch_priv_fetch_add(&level->usage, 0 - pages);
+		PCBATCH_INJECT_C(21);
 		for (undo = c; undo != level; undo = undo->parent)
 			(void)pcbatch_priv_fetch_add(&undo->usage, 0 - pages);
 		(void)pcbatch_priv_fetch_add(&level->failcnt, 1);
@@ -219,8 +221,10 @@ PCBATCH_INLINE int pcbatch_page_counter_charge(struct pcbatch_page_counter *c, u
 
 	if (c == NULL || pages > (uint64_t)PCBATCH_PAGES_MAX)
 		return -EINVAL;
-	for (level = c; level != NULL; level = level->parent)
+	for (level = c; level != NULL; level = level->parent) {
 		(void)pcbatch_priv_fetch_add(&level->usage, pages);
+		PCBATCH_INJECT_C(22);
+	}
 	pcbatch_priv_page_counter_peaks(c, true);
 	return 0;
 }
@@ -246,6 +250,7 @@ PCBATCH_INLINE int pcbatch_page_counter_set_max(struct pcbatch_page_counter *c, 
 
 		if (usage > pages)
 			return -EBUSY;
+		PCBATCH_INJECT_C(28);
 		old = (int64_t)pcbatch_priv_exchange(&c->max, (uint64_t)pages);
 		PCBATCH_INJECT_C(4);
 		if (pages >= old || pcbatch_page_counter_read(c) <= pages)

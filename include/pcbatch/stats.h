@@ -84,6 +84,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_push(struct pcbatch_domain *dom, struct p
 	do {
 		first = pcbatch_priv_load_ptr(head);
 		pcbatch_priv_store_ptr((void **)(void *)&block->next, first);
+		PCBATCH_INJECT_C(30);
 	} while (!pcbatch_priv_cas_ptr(head, first, block));
 }
 
@@ -158,8 +159,10 @@ PCBATCH_INLINE bool pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint
 PCBATCH_INLINE void pcbatch_priv_stats_direct(struct pcbatch_stats_node *node, uint32_t item, uint64_t delta)
 {
 	(void)pcbatch_priv_fetch_add(&pcbatch_priv_stats_items(node)[item].local, delta);
-	for (; node != NULL; node = node->parent)
+	for (; node != NULL; node = node->parent) {
+		PCBATCH_INJECT_C(29);
 		(void)pcbatch_priv_fetch_add(&pcbatch_priv_stats_items(node)[item].hierarchical, delta);
+	}
 }
 
 PCBATCH_ALWAYS_INLINE bool pcbatch_priv_stats_flushable(const struct pcbatch_domain *dom, const uint64_t *updates)
@@ -204,6 +207,7 @@ PCBATCH_SLOW void pcbatch_priv_stats_walk_slow(struct pcbatch_stats_node *node, 
 		}
 		pcbatch_priv_stats_set_up(node, cpu);
 		block = pcbatch_priv_stats_at(node, cpu);
+		PCBATCH_INJECT_C(35);
 		if (!pcbatch_priv_is_rseq(dom))
 			updates = pcbatch_priv_stats_level_generic(block, amount, dom->stat_threshold);
 		else if (!pcbatch_priv_section_level(dom->rseq_off, block, amount, dom->stat_threshold, &updates))

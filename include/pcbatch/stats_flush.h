@@ -36,6 +36,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_fold(struct pcbatch_stats_node *node, str
 		if (gained == 0)
 			continue;
 		cell[i].folded = total;
+		PCBATCH_INJECT_C(37);
 		pcbatch_priv_stats_direct(node, i, gained);
 	}
 }
@@ -69,6 +70,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_collect(struct pcbatch_domain *dom, const
 				continue;
 			}
 			(void)pcbatch_priv_exchange32(&block->armed, PCBATCH_PRIV_STATS_IDLE);
+			PCBATCH_INJECT_C(36);
 			block->work = dom->flush_work;
 			dom->flush_work = block;
 		}
@@ -139,6 +141,7 @@ PCBATCH_INLINE int pcbatch_priv_stats_flush_locked(struct pcbatch_domain *dom, s
 	pcbatch_priv_stats_recover(dom);
 	pcbatch_priv_stats_collect(dom, root, false);
 	err = pcbatch_priv_stats_fence(dom);
+	PCBATCH_INJECT_C(38);
 	while ((block = dom->flush_work) != NULL) {
 		dom->flush_hand = block;
 		dom->flush_work = block->work;

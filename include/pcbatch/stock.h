@@ -83,9 +83,12 @@ PCBATCH_INLINE int pcbatch_priv_stock_uncharge(struct pcbatch_owner *owner, uint
 PCBATCH_INLINE int pcbatch_priv_stock_release(struct pcbatch_domain *dom, uint64_t word)
 {
 	struct pcbatch_owner *owner = pcbatch_priv_owner_at(dom, pcbatch_slot_owner(word));
-	int err = pcbatch_priv_stock_uncharge(owner, pcbatch_slot_pages(word));
+	int err;
 
+	PCBATCH_INJECT_C(9);
+	err = pcbatch_priv_stock_uncharge(owner, pcbatch_slot_pages(word));
 	pcbatch_priv_stock_stat(owner, pcbatch_slot_stat(word));
+	PCBATCH_INJECT_C(10);
 	pcbatch_priv_owner_put(owner);
 	return err;
 }
@@ -323,6 +326,7 @@ PCBATCH_INLINE int pcbatch_priv_stock_refilled(struct pcbatch_owner *owner, uint
 	uint64_t word;
 	int err = 0, more = 0;
 
+	PCBATCH_INJECT_C(20);
 	if (r->victim != 0) {
 		pcbatch_priv_count(dom, PCBATCH_PRIV_COUNT_EVICTION, 1);
 		/* The victim's owner hears of its own mistakes, not this one's. */
