@@ -19,7 +19,7 @@ flags="-std=gnu11 -O2 -Wall -Wextra -Iinclude -DPCBATCH_USE_BUILTINS=1 -idirafte
 	musl-gcc $flags tests/musl_own.c -o "$dir/own" -lpthread
 	musl-gcc $flags -static tests/musl_own.c -o "$dir/own_static" -lpthread
 }
-"$dir/own" 10000
+"$dir/own" 100000
 "$dir/own_static" 10000
 if command -v taskset >/dev/null && taskset -c 1 true 2>/dev/null; then
 	taskset -c 1 "$dir/own" 1000
