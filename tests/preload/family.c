@@ -599,6 +599,37 @@ static void handed_on(void)
 	printf("handed on\n");
 }
 
+static int (*watch_state)(void);
+
+static void *free_under_walk(void *p)
+{
+	while (watch_state() == 0)
+		usleep(100);
+	free(p);
+	return NULL;
+}
+
+/* While the walk looks at a block, nobody can free it. */
+static void walked(void)
+{
+	void *f = dlsym(RTLD_DEFAULT, "handoff_watch"), *s = dlsym(RTLD_DEFAULT, "handoff_state"), *p;
+	struct malloc_group_found a;
+	void (*watch)(void *);
+	pthread_t thread;
+
+	memcpy(&watch, &f, sizeof(f));
+	memcpy(&watch_state, &s, sizeof(s));
+	if (watch != NULL && on) {
+		p = malloc(1000);
+		hide = p;
+		CHECK(pthread_create(&thread, NULL, free_under_walk, p) == 0);
+		watch(p);
+		CHECK(malloc_group_audit(0, &a) == 0 && watch_state() == 2);
+		CHECK(pthread_join(thread, NULL) == 0);
+	}
+	printf("walked\n");
+}
+
 /* Blocks that others get the moment a realloc or free has given them up: one heap, and too large for a thread's cache. */
 static void *mover(void *arg)
 {
@@ -800,6 +831,7 @@ int main(int argc, char **argv)
 	no_address_space();
 	groups();
 	handed_on();
+	walked();
 	movers();
 	threads();
 	forks();

@@ -8,12 +8,53 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void handoff_arm(void);
+void handoff_watch(void *p);
+int handoff_state(void);
 void *handoff_taken(void);
 
 static __thread int armed;
 static __thread void *taken;
+
+/*
+ * A walk of the heap that asks for the size of this block is kept there for a while: what
+ * must not happen is that the block is freed meanwhile. 0 not there yet, 1 there, 2 gone on, 3 freed under it.
+ */
+static void *watched;
+static int watch_state;
+static __thread int watching;
+
+void handoff_watch(void *p)
+{
+	watched = p;
+	watching = 1;
+	__atomic_store_n(&watch_state, 0, __ATOMIC_RELEASE);
+}
+
+int handoff_state(void)
+{
+	return __atomic_load_n(&watch_state, __ATOMIC_ACQUIRE);
+}
+
+static void keep_here(void)
+{
+	int there = 1;
+
+	watching = 0;
+	__atomic_store_n(&watch_state, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 50 && handoff_state() == 1; i++)
+		(void)usleep(1000);
+	(void)__atomic_compare_exchange_n(&watch_state, &there, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static void freed_here(void)
+{
+	int there = 1;
+
+	(void)__atomic_compare_exchange_n(&watch_state, &there, 3, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
 
 /* Not by dlsym, which allocates and frees itself. */
 extern void *__libc_malloc(size_t);
@@ -53,6 +94,8 @@ void *malloc(size_t n)
 
 void free(void *p)
 {
+	if (p != NULL && p == watched)
+		freed_here();
 	__libc_free(p);
 	hand_on();
 }
@@ -88,5 +131,7 @@ size_t malloc_usable_size(void *p)
 {
 	size_t size = p == NULL ? 0 : ((size_t *)p)[-1];
 
+	if (watching && p == watched)
+		keep_here();
 	return p == NULL ? 0 : (size & ~(size_t)7) - ((size & 2) != 0 ? 16 : 8);
 }

@@ -29,7 +29,7 @@ refused() {
 		fail "$1=$2: the message lacks the name, the value or: $3"
 	}
 }
-for value in '' 0 -1 12 4095 4x 4KB 1.5M 0x1000 4097T 99999999999999999999 ' 8M' MAX; do
+for value in '' 0 -1 12 4095 4x 4KB 1.5M 0x1000 4097T 99999999999999999999 18014398509481992K ' 8M' MAX; do
 	refused PCBATCH_MALLOC_MAX "$value" '4K to 4096T'
 done
 refused PCBATCH_MALLOC_HIGH 100 '4K to 4096T'
