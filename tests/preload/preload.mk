@@ -13,10 +13,12 @@ check_more += 'sh tests/preload/run_family.sh glibc' 'sh tests/preload/run_famil
               'sh tests/preload/run_config.sh'
 
 # The compiler may leave out a malloc whose block it sees freed.
-$(preload_bin)/family: tests/preload/family.c build/flags
+preload_family = $(patsubst %.c,build/obj/%.o,$(wildcard tests/preload/family*.c))
+$(preload_family): private extra = -fno-builtin -Wno-deprecated-declarations
+$(preload_bin)/family: $(preload_family)
 	@mkdir -p $(@D)
-	$(call say,CC)
-	$(Q)$(CC) $(cppflags) $(cflags) -fno-builtin -Wno-deprecated-declarations $(LDFLAGS) -o $@ $< -ldl -lpthread $(LDLIBS)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(preload_family) -ldl -lpthread $(LDLIBS)
 
 $(preload_bin)/new: tests/preload/new.cpp build/flags
 	@mkdir -p $(@D)
