@@ -30,12 +30,25 @@ extern volatile unsigned int cross_reached, cross_go;
 #include "../stress.h"
 
 #define CROSS_ASM 20   /* points inside sections, 1 to 20 */
-#define CROSS_C 19     /* points of the C code, 1 to 19; numbered 101 and up here */
+#define CROSS_C 38   /* points of the C code, 1 to 38 */
 #define CROSS_POINTS (CROSS_ASM + CROSS_C)
 
 __thread unsigned int cross_point __attribute__((used)), cross_spins __attribute__((used));
 volatile unsigned int cross_reached __attribute__((used)), cross_go __attribute__((used));
 static __thread int cross_c_point;
+
+/* The other is on another CPU, mostly: so spin for a while, and let others run only then. */
+static void cross_relax(void)
+{
+	static __thread unsigned int n;
+
+	if (++n % 4096 == 0)
+		(void)sched_yield();
+#if defined(__x86_64__)
+	else
+		__builtin_ia32_pause();
+#endif
+}
 
 static void cross_at_c(int n)
 {
@@ -47,7 +60,7 @@ static void cross_at_c(int n)
 	__atomic_store_n(&cross_reached, 1, __ATOMIC_SEQ_CST);
 	until = stress_now_ns() + UINT64_C(2000000000);
 	while (!__atomic_load_n(&cross_go, __ATOMIC_SEQ_CST) && stress_now_ns() < until)
-		(void)sched_yield();
+		cross_relax();
 }
 
 /* From here on, this thread stops at the point. */
