@@ -157,6 +157,8 @@ leave_out() {
 only() {
 	case $name:$1 in
 	sanitize/gcc-plain:*) ;;
+	# A thousand processes are too many to watch as well.
+	sanitize/valgrind:test_fork) echo '[!at]*' ;;
 	sanitize/*:test_fork) echo '[!a]*' ;;
 	sanitize/*:test_stress_stats) echo storm ;;
 	esac

@@ -102,7 +102,7 @@ sanitizers() {
 	san="-std=gnu11 -g -O1 -fno-omit-frame-pointer"
 	cell sanitize/gcc-address,undefined gcc suite both "gcc $san -fsanitize=address,undefined -fno-sanitize-recover=all STRESS"
 	cell sanitize/clang-address,undefined "clang clang-rt" suite both "clang $san -fsanitize=address,undefined -fno-sanitize-recover=all STRESS"
-	cell sanitize/clang-integer "clang clang-rt" storm both "clang $san -fsanitize=undefined,bounds,nullability,unsigned-shift-base -fno-sanitize-recover=all"
+	cell sanitize/clang-integer "clang clang-rt" storm both "clang $san -fsanitize=undefined,local-bounds,nullability -fno-sanitize-recover=all"
 	cell sanitize/gcc-thread gcc suite generic "gcc $san -fsanitize=thread STRESS"
 	cell sanitize/clang-thread "clang clang-rt" storm generic "clang $san -fsanitize=thread"
 	cell sanitize/clang-memory "clang clang-rt" suite both "clang $san -fsanitize=memory STRESS"
