@@ -57,10 +57,47 @@ PCBATCH_INLINE void pcbatch_priv_reopen_gates(struct pcbatch_domain *dom)
 	pcbatch_priv_install_gate_reset(dom);
 }
 
+/* The mark of a process while its threads queue blocks of statistics: the bits of PCBATCH_PRIV_STATS_QUEUEING's second half. */
+PCBATCH_INLINE uint32_t pcbatch_priv_stats_mark(uint64_t pid)
+{
+	return PCBATCH_PRIV_STATS_QUEUEING | ((uint32_t)pid & 0x7fff) << 16;
+}
+
+/* Is a block queued by a thread of another process, that is, of the one that forked this one? */
+PCBATCH_INLINE bool pcbatch_priv_stats_foreign(uint32_t state, uint64_t pid)
+{
+	return (state & PCBATCH_PRIV_STATS_QUEUEING) != 0 && (state & 0xffff0000u) != pcbatch_priv_stats_mark(pid);
+}
+
+PCBATCH_INLINE void pcbatch_priv_stats_settle_list(struct pcbatch_priv_stats_block *block, uint64_t pid)
+{
+	for (; block != NULL; block = block->next) {
+		uint32_t state = pcbatch_priv_load32(&block->armed);
+
+		if (pcbatch_priv_stats_foreign(state, pid))
+			(void)pcbatch_priv_cas32(&block->armed, state, PCBATCH_PRIV_STATS_ARMED);
+	}
+}
+
+/*
+ * A thread that fork did not copy may have put a block on a list and not said so yet. Such a block is armed, lest it
+ * is put there twice; one that it had not put there keeps its mark. No flusher takes a list before this is done.
+ */
+PCBATCH_INLINE void pcbatch_priv_stats_settle(struct pcbatch_domain *dom, uint64_t pid)
+{
+	uint32_t c;
+
+	for (c = 0; c < dom->lines; c++)
+		pcbatch_priv_stats_settle_list((struct pcbatch_priv_stats_block *)pcbatch_priv_load_ptr(
+						       (void *const *)(void *)&pcbatch_priv_stock(dom, c)->changed),
+					       pid);
+	pcbatch_priv_stats_settle_list(dom->flush_taken, pid);
+}
+
 /*
  * A child forked while a drainer had gates closed inherits them closed, and nobody
  * would reopen them. Called by whoever finds a gate closed or is about to close
- * one. One thread reopens; a signal handler that interrupts that very thread does
+ * one, or finds a block of statistics half listed. One thread reopens; a signal handler that interrupts that very thread does
  * it in its stead (nothing else can have closed a gate before pid is set).
  *
  * Returns the process id. Whoever closes a gate keeps it and compares before
@@ -84,6 +121,7 @@ PCBATCH_COLD uint64_t pcbatch_priv_fork_check(struct pcbatch_domain *dom)
 		if (claim != self && !pcbatch_priv_cas(&dom->fork_claim, claim, self))
 			continue;
 		pcbatch_priv_reopen_gates(dom);
+		pcbatch_priv_stats_settle(dom, pid);
 		pcbatch_priv_fence();
 		pcbatch_priv_store_release(&dom->pid, pid);
 	}

@@ -123,7 +123,7 @@ PCBATCH_INLINE uint32_t pcbatch_priv_stats_queueing(void)
 {
 	uint64_t thread = (uint64_t)pcbatch_priv_thread_pointer() * UINT64_C(0x9e3779b97f4a7c15);
 
-	return PCBATCH_PRIV_STATS_QUEUEING | ((uint32_t)getpid() & 0x7fff) << 16 | (uint32_t)(thread >> 48);
+	return pcbatch_priv_stats_mark((uint64_t)getpid()) | (uint32_t)(thread >> 48);
 }
 
 /*
@@ -140,6 +140,9 @@ PCBATCH_INLINE bool pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint
 		return true;
 	pcbatch_priv_stats_set_up(node, cpu);
 	queueing = pcbatch_priv_stats_queueing();
+	/* Left by a thread that fork did not copy: it may be on the list. */
+	if ((state & PCBATCH_PRIV_STATS_QUEUEING) != 0)
+		(void)pcbatch_priv_fork_check(node->dom);
 	do {
 		state = pcbatch_priv_load32(&block->armed);
 		if (state == PCBATCH_PRIV_STATS_ARMED)
@@ -150,6 +153,7 @@ PCBATCH_INLINE bool pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint
 	} while (!pcbatch_priv_cas32(&block->armed, state, queueing));
 	PCBATCH_INJECT_C(5);
 	pcbatch_priv_stats_push(node->dom, block);
+	PCBATCH_INJECT_C(9);
 	/* Fails when a flusher took it off again meanwhile. */
 	(void)pcbatch_priv_cas32(&block->armed, queueing, PCBATCH_PRIV_STATS_ARMED);
 	return true;

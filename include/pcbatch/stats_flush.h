@@ -86,13 +86,18 @@ PCBATCH_INLINE bool pcbatch_priv_stats_listed(struct pcbatch_domain *dom, const 
 	return b != NULL;
 }
 
-/* Puts a block that may still be armed, but is on no list, back on it. */
+/*
+ * Of a block that a lost flusher had in its hands. One that is still armed, but on no list, goes back there: nobody
+ * else would put it there. What another was disarmed for is read at once, for a thread of this process may have
+ * marked it for listing and be stopped since; all that it held at the fork was committed.
+ */
 PCBATCH_INLINE void pcbatch_priv_stats_relist(struct pcbatch_domain *dom, struct pcbatch_priv_stats_block *block)
 {
-	if (block == NULL || pcbatch_priv_stats_listed(dom, block))
+	if (block == NULL)
 		return;
-	pcbatch_priv_store32(&block->armed, PCBATCH_PRIV_STATS_IDLE);
-	(void)pcbatch_priv_stats_arm(block->node, block->cpu);
+	if (pcbatch_priv_load32(&block->armed) == PCBATCH_PRIV_STATS_ARMED && !pcbatch_priv_stats_listed(dom, block))
+		pcbatch_priv_stats_push(dom, block);
+	pcbatch_priv_stats_fold(block->node, block);
 }
 
 /*
