@@ -143,7 +143,7 @@ proctype handler() {
 	if
 	:: drain(4)
 	:: gate[0] != 0 || holders != 0 -> fork_check(4, now) /* a charge that found it closed */
-	:: else
+	:: skip
 	fi;
 	handling = false;
 	done++
