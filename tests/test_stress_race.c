@@ -222,7 +222,7 @@ static void gate_before_commit(void **state)
 /*
  * The points 9 (behind a commit, where its reference should have been taken already)
  * and 10 (between the looks at the state and at the epoch, which have the other order),
- * and 12, 13 and 14 below, are passed by mutants only; see tests/mutants.
+ * and 12 to 15 below, are passed by mutants only; see tests/mutants.
  */
 static int stop_at;
 
@@ -430,6 +430,29 @@ static void two_listed_at_once(void **state)
 		hook_at = 0;
 		end();
 	}
+}
+
+static void flush_now(void)
+{
+	STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+}
+
+/* A flush comes in the middle of an update, where a mutant has looked at the list already but not added yet. */
+static void flushed_before_the_add(void **state)
+{
+	struct pcbatch_domain_attr attr;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.cpus = 1;
+	attr.current_cpu = cpu_zero_always;
+	begin(&attr);
+	hook_do = flush_now;
+	hook_at = 15;
+	STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[4], 0, 7), 0);
+	mine.other[4] += 7;
+	hook_at = 0;
+	end();
 }
 
 static struct pcbatch_group *dying[2];
@@ -941,6 +964,7 @@ int main(void)
 		stress_test(nothing_cached_while_held),
 		stress_test(prepared_before_a_hold),
 		stress_test(two_listed_at_once),
+		stress_test(flushed_before_the_add),
 		stress_test(two_die_at_once),
 		stress_test(victim_changed_before_commit),
 		stress_test(moved_before_commit),

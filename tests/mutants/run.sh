@@ -49,7 +49,8 @@ run() { # SECONDS BACKEND TEST SETTINGS PROGRAM LOG: its exit status
 	env=$4
 	[ "$env" != - ] || env=
 	[ "$2" = none ] || env="$env PCBATCH_BACKEND=$2"
-	ulimit -c 0
+	# shellcheck disable=SC3045
+	ulimit -c 0 2>/dev/null
 	# shellcheck disable=SC2086
 	env $env PCBATCH_TEST="$3" timeout -k 5 "$1" "$5" >"$6" 2>&1 </dev/null
 }
@@ -167,16 +168,14 @@ prepare() {
 	rm -rf "$out"
 	mkdir -p "$out/base" || exit 1
 	awk_lists list >"$out/all" || exit 1
-	grep -E "${1:-.}" "$out/all" >"$out/picked"
 	# The regex is for name, backend, program, test and file, not for what is said about them.
 	cut -f 1-8 "$out/all" | grep -E -- "${1:-.}" | cut -f 2 >"$out/names"
 	awk -F '\t' 'NR == FNR { want[$1] = 1; next } $2 in want' "$out/names" "$out/all" >"$out/list"
-	rm -f "$out/picked"
 	[ -s "$out/list" ] || { echo "no mutant matches $1" >&2; exit 1; }
 	bad=0
-	for n in $(cut -f 2 "$out/list"); do
-		mkdir -p "$out/$n" && cp -R include "$out/$n/include" && awk_lists apply "name=$n" "dir=$out/$n" || bad=1
-	done
+	while read -r n; do
+		mkdir -p "$out/$n" && cp -R include "$out/$n/include" && awk_lists apply "name=$n" "dir=$out/$n" </dev/null || bad=1
+	done <"$out/names"
 	[ "$bad" -eq 0 ] || exit 1
 }
 
@@ -192,9 +191,7 @@ report() {
 	grep "^same$tab" "$out/list" >"$out/same" && {
 		echo
 		echo "equivalent here, not counted:"
-		while IFS=$tab read -r kind n x1 x2 x3 x4 x5 file why; do
-			printf '  %-36s %s\n' "$n" "$why"
-		done <"$out/same"
+		cut -f 2,9 "$out/same" | while IFS=$tab read -r n why; do printf '  %-36s %s\n' "$n" "$why"; done
 	}
 	grep -v "^pass$tab" "$out/results" | while IFS=$tab read -r v n by b r; do
 		case $v in
