@@ -8,8 +8,9 @@ all: build/tests/soak
 check: build/tests/soak
 check_more += 'build/tests/soak --minutes 0.2 --round 1'
 
-soak: build/tests/soak ## storm for MINUTES=10, auditing every few seconds
-	@$< --minutes $(MINUTES)
+soak: build/tests/soak build/tests/fuzz build/tests/rseq_probe ## storm for MINUTES=10, auditing every few seconds, then fuzz for as much CPU time
+	@build/tests/soak --minutes $(MINUTES)
+	@sh tests/fuzz/fuzz.sh $$(($(MINUTES) * 60))
 
 build/tests/soak: private extra = $(cmocka_libs)
 build/obj/tests/soak/soak.o: private extra = $(cmocka_flags)

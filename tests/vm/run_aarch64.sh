@@ -142,6 +142,9 @@ build rseq_probe include tests/rseq_probe.c
 build contract include tests/vm/contract.c $with_ck
 build contract_O0 include tests/vm/contract.c $with_builtins -O0
 # shellcheck disable=SC2086
+# shellcheck disable=SC2086
+build step include tests/fault/step.c tests/fault/step_child.c $with_ck
+# shellcheck disable=SC2086
 for example in examples/*.c; do
 	build "$(basename "$example" .c)" include "$example" $with_ck
 done
@@ -153,6 +156,7 @@ done
 		name=$(basename "$example" .c)
 		echo "$name 30 1 0 $name"
 	done
+	echo "step 240 1 0 step 8"
 	echo "storm $((seconds + 40)) 1 0 storm $seconds 8"
 	echo "storm_hotplug $((seconds + 40)) 1 1 storm $seconds 8"
 	echo "storm_slow $((seconds + 40)) 1 0 storm_slow $seconds 8"
@@ -194,11 +198,11 @@ command -v cpio >/dev/null || cpio="qemu-aarch64-static $busybox cpio"
 
 say "booting 8 CPUs"
 log=$work/console.log
-timeout -k 5 "${VM_TIMEOUT:-200}" qemu-system-aarch64 -accel tcg,thread=multi -machine virt,gic-version=3 -cpu neoverse-n1 \
+timeout -k 5 "${VM_TIMEOUT:-500}" qemu-system-aarch64 -accel tcg,thread=multi -machine virt,gic-version=3 -cpu neoverse-n1 \
 	-smp 8 -m 1G -display none -vga none -nic none -serial stdio -monitor none -no-reboot -kernel "$vmlinuz" \
 	-initrd "$work/initrd.gz" -append "console=ttyAMA0 quiet panic=-1 mitigations=off nokaslr nowatchdog \
 rcupdate.rcu_cpu_stall_suppress=1" </dev/null 2>&1 | tr -d '\r' | tee "$log" | grep --line-buffered -E \
-	'^(GUEST|JOB|\[.*(pc|lr) :|backend|ops=|EXACT|LOST|CANNOT|pcbatch:|no rseq|contract:|FAILED)|panic'
+	'^(GUEST|JOB|\[.*(pc|lr) :|backend|ops=|EXACT|LOST|CANNOT|pcbatch:|no rseq|contract:|step:|FAILED)|panic'
 
 status() { sed -n "s/^JOB $1 status=\([0-9]*\)$/\1/p" "$log"; }
 grep -q '^GUEST done' "$log" || fail "the guest did not finish; its console is in $log"

@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 the pcbatch authors
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Usage: coverage.sh DIR
+# Builds every C test with gcov's counting into DIR, runs it on both backends, and says which branches of
+# include/ no test took. Each line that has some must be in uncovered.txt with its reason, and nothing else
+# may be there. Fails when less than COVERAGE_FLOOR (95) percent of the branches were taken. Assembly has no
+# branches that gcov could see.
+set -u
+
+[ $# -eq 1 ] || { echo "usage: coverage.sh DIR" >&2; exit 2; }
+command -v gcovr >/dev/null || { echo "gcovr was not found. On Debian: apt-get install -y gcovr"; exit 77; }
+
+dir=$1
+floor=${COVERAGE_FLOOR:-95}
+here=tests/coverage
+CC=${CC:-gcc}
+flags="-std=gnu11 -O0 -g --coverage -fprofile-update=atomic -Iinclude -Itests -include $here/exit.h"
+libs="-lcmocka -lpthread"
+
+rm -rf "$dir"
+mkdir -p "$dir"
+
+# name, sources and further flags of one program, run with arguments on both backends
+program() {
+	name=$1 sources=$2 more=$3
+	shift 3
+	# shellcheck disable=SC2086
+	$CC $flags $more -o "$dir/$name" $sources $libs || exit 1
+	for backend in rseq generic; do
+		PCBATCH_BACKEND=$backend PCBATCH_STRESS_DIVISOR="${COVERAGE_DIVISOR:-40}" timeout 300 "$dir/$name" "$@" \
+			>"$dir/$name.$backend.log" 2>&1
+		status=$?
+		case $status in
+		0 | 77) ;;
+		*)
+			cat "$dir/$name.$backend.log"
+			echo "$name on $backend: exit status $status"
+			exit 1
+			;;
+		esac
+		[ ! -t 2 ] || printf '\r%-40s' "$name $backend" >&2
+	done
+}
+
+# Those that step through every instruction would take an hour at -O0, and take no branch that others don't: of
+# test_fork, the tests that don't, by their names.
+for source in tests/test_*.c; do
+	case $source in
+	*/test_signal.c) continue ;;
+	*/test_fork.c) export PCBATCH_TEST='[!a]*' ;;
+	*) unset PCBATCH_TEST ;;
+	esac
+	name=$(basename "$source" .c)
+	program "$name" "$source" ""
+done
+unset PCBATCH_TEST
+program test_cross tests/fault/test_cross.c ""
+for name in test_counter test_group test_group_limits test_stats test_stock test_obj_stock test_page_counter test_atomic; do
+	program "$name.builtins" "tests/$name.c" "-DPCBATCH_USE_BUILTINS=1"
+done
+if [ -e tests/fuzz/fuzz.c ]; then
+	# shellcheck disable=SC2046
+	program fuzz "$(echo tests/fuzz/*.c)" "-DPCBATCH_REGION_SHIFT=12" tests/fuzz/corpus
+fi
+[ ! -t 2 ] || printf '\r%-40s\r' "" >&2
+
+gcovr -r . --filter 'include/' --branches --exclude-unreachable-branches --print-summary --json "$dir/coverage.json" \
+	-o "$dir/branches.txt" "$dir" >"$dir/summary.txt" 2>"$dir/gcovr.log" || { cat "$dir/gcovr.log"; exit 1; }
+gcovr -r . --filter 'include/' --exclude-unreachable-branches --csv -o "$dir/lines.csv" "$dir" 2>>"$dir/gcovr.log"
+cat "$dir/branches.txt" "$dir/summary.txt"
