@@ -29,10 +29,12 @@
 #if defined(__x86_64__)
 #define REGISTERS struct user_regs_struct
 #define PC rip
+#define SP rsp
 #define TRAP_BYTES 1 /* the program counter is behind a breakpoint that was hit */
 #elif defined(__aarch64__)
 #define REGISTERS struct user_regs_struct
 #define PC pc
+#define SP sp
 #define TRAP_BYTES 0
 #endif
 
@@ -185,6 +187,19 @@ static void finish(void)
 	move(0);
 }
 
+/* The handler, at full speed up to its trap, then to its return: another signal in between would only come after it. */
+static void handle(int sig)
+{
+	uint64_t sp = registers().SP;
+	int steps = 0;
+
+	if (resume(PTRACE_CONT, sig) != SIGTRAP || step_shared->handling == 0)
+		die("no handler");
+	pass_trap();
+	while (registers().SP < sp && steps++ < 10000)
+		(void)resume(PTRACE_SINGLESTEP, 0);
+}
+
 static void walk(uint32_t op, enum step_event event, uint32_t offset, uint32_t stride)
 {
 	uint64_t steps = 0;
@@ -194,10 +209,7 @@ static void walk(uint32_t op, enum step_event event, uint32_t offset, uint32_t s
 	while (steps < STEPS_MAX && (sig = resume(PTRACE_SINGLESTEP, 0)) != SIGSTOP) {
 		if (step_shared->running == 0 || ++steps % stride != offset || (sig = happen(event)) == 0)
 			continue;
-		/* The handler at full speed, up to its trap. */
-		if (resume(PTRACE_CONT, sig) != SIGTRAP || step_shared->handling == 0)
-			die("no handler");
-		pass_trap();
+		handle(sig);
 	}
 	if (steps >= STEPS_MAX) {
 		printf("FAILED %s did not end within %d steps\n", step_op_name[op], STEPS_MAX);
