@@ -126,6 +126,11 @@ caught() { # BACKEND
 		;;
 	*)
 		# Without a filter the whole program ran: the named test must be among those that failed.
+		first=$(sed -n 's/^\[  FAILED  \] \([a-z][a-z0-9_]*\)$/\1/p' "$dir/$1.log" | head -n 1)
+		if [ "$test" = '*' ] && [ -n "$first" ]; then
+			how="$1 $program $first"
+			return 0
+		fi
 		if grep -q "^\[  FAILED  \] $test\$" "$dir/$1.log"; then return 0; fi
 		how="$how: exit status $status"
 		[ "$status" -gt 128 ]
