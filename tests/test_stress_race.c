@@ -220,9 +220,9 @@ static void gate_before_commit(void **state)
 }
 
 /*
- * The points 9 (behind a commit, where its reference should have been taken already)
- * and 10 (between the looks at the state and at the epoch, which have the other order),
- * and 12 to 15 below, are passed by mutants only; see tests/mutants.
+ * The points 59 (behind a commit, where its reference should have been taken already)
+ * and 60 (between the looks at the state and at the epoch, which have the other order),
+ * and 62 to 65 below, are passed by mutants only; see tests/mutants.
  */
 static int stop_at;
 
@@ -245,7 +245,7 @@ static void drained_right_after_commit(void **state)
 
 	(void)state;
 	begin(NULL);
-	stop_at = 9;
+	stop_at = 59;
 	assert_int_equal(pthread_create(&thread, NULL, installing_up_to, NULL), 0);
 	wait_for(&parked);
 	STRESS_EQUAL(pcbatch_group_drain(tree.group[5]), 0);
@@ -266,7 +266,7 @@ static void offline_before_epoch(void **state)
 
 	(void)state;
 	begin(NULL);
-	stop_at = 10;
+	stop_at = 60;
 	assert_int_equal(pthread_create(&thread, NULL, installing_up_to, NULL), 0);
 	wait_for(&parked);
 	STRESS_EQUAL(pcbatch_group_offline(tree.group[5]), 0);
@@ -424,7 +424,7 @@ static void two_listed_at_once(void **state)
 		begin(line == 0 ? NULL : &attr);
 		stress_pin(1);
 		hook_do = update_another;
-		hook_at = 14;
+		hook_at = 64;
 		STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[4], 0, 7), 0);
 		mine.other[4] += 7;
 		hook_at = 0;
@@ -448,7 +448,7 @@ static void flushed_before_the_add(void **state)
 	attr.current_cpu = cpu_zero_always;
 	begin(&attr);
 	hook_do = flush_now;
-	hook_at = 15;
+	hook_at = 65;
 	STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[4], 0, 7), 0);
 	mine.other[4] += 7;
 	hook_at = 0;
@@ -477,7 +477,7 @@ static void two_die_at_once(void **state)
 		pcbatch_priv_store(&dying[i]->owner.state, PCBATCH_PRIV_OWNER_DEAD);
 	}
 	hook_do = drop_the_other;
-	hook_at = 13;
+	hook_at = 63;
 	pcbatch_priv_owner_put(&dying[0]->owner);
 	hook_at = 0;
 	if (dying[1] != NULL)
@@ -606,7 +606,7 @@ static void offline_during_commit(void **state)
 		assert_int_equal(pthread_create(&thread, NULL, one_install, NULL), 0);
 		wait_for_section(&parked);
 		hook_do = let_it_land;
-		hook_at = 12;
+		hook_at = 62;
 		STRESS_EQUAL(pcbatch_group_offline(tree.group[5]), 0);
 		hook_at = 0;
 		section_held = 0;
