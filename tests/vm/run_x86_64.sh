@@ -107,7 +107,7 @@ many)
 	job "small_table $((seconds + 90)) 1 0 storm $seconds $threads 2"
 	if [ -e tests/fault/step.c ]; then
 		build step include tests/fault/step.c tests/fault/step_child.c -Wno-maybe-uninitialized
-		job "step 300 1 0 step 8"
+		job "step 400 1 0 step 4"
 	fi
 	mutant no_fence drain.h 's/one = pcbatch_priv_fence_rseq();/one = 0;/'
 	mutant online_only drain.h 's/for (c = 0; c < dom->lines; c++) {/for (c = 0; c < dom->lines - 1; c++) {/'
