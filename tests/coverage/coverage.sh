@@ -66,10 +66,11 @@ program test_cross tests/fault/test_cross.c ""
 for name in test_counter test_group test_group_limits test_stats test_stock test_obj_stock test_page_counter test_atomic; do
 	program "$name.builtins" "tests/$name.c" "-DPCBATCH_USE_BUILTINS=1"
 done
-if [ -e tests/fuzz/fuzz.c ]; then
-	# shellcheck disable=SC2046
-	program fuzz "$(echo tests/fuzz/*.c)" "-DPCBATCH_REGION_SHIFT=12" tests/fuzz/corpus
-fi
+# Units without sections.
+for name in test_counter test_group test_stats test_stock test_obj_stock; do
+	program "$name.noasm" "tests/$name.c" "-DPCBATCH_USE_ASM=0"
+done
+program fuzz "$(echo tests/fuzz/*.c)" "-DPCBATCH_REGION_SHIFT=12" tests/fuzz/corpus
 [ ! -t 2 ] || printf '\r%-40s\r' "" >&2
 
 python3 $here/merge.py "$dir" $here/uncovered.txt "$floor"

@@ -156,7 +156,7 @@ done
 		name=$(basename "$example" .c)
 		echo "$name 30 1 0 $name"
 	done
-	echo "step 400 1 0 step 4"
+	[ "${VM_STEP:-1}" = 0 ] || echo "step 400 1 0 step 4"
 	echo "storm $((seconds + 40)) 1 0 storm $seconds 8"
 	echo "storm_hotplug $((seconds + 40)) 1 1 storm $seconds 8"
 	echo "storm_slow $((seconds + 40)) 1 0 storm_slow $seconds 8"

@@ -4,9 +4,8 @@
 #
 # Usage: run_x86_64.sh many|hotadd|rt [CPUS]
 # Boots Debian's kernel with emulated CPUs and tests the x86-64 sections there:
-#	many	CPUS (64) of them, some taken off and on again under load; a domain with slots for two of them only; every
-#		instruction of each operation interrupted, where tests/fault/step.c is there; and copies of the library with
-#		one mistake each, which must be caught
+#	many	CPUS (64) of them, some taken off and on again under load; a domain with slots for two of them only; and
+#		copies of the library with one mistake each, which must be caught
 #	hotadd	two of them, and six more plugged in while the storm runs, which must get to them
 #	rt	CPUS (8) under the PREEMPT_RT kernel, real-time threads against ordinary ones
 # What is downloaded and built stays in build/vm. Installs nothing. Exit status: 0 passed, 1 failed, 77 could not be
@@ -105,14 +104,10 @@ many)
 	job "storm_hotplug $((seconds * 2 + 90)) 1 1 storm $((seconds * 2)) $threads 0 $((cpus / 2))"
 	job "storm_slow $((seconds + 90)) 1 1 storm_slow $seconds $threads"
 	job "small_table $((seconds + 90)) 1 0 storm $seconds $threads 2"
-	if [ -e tests/fault/step.c ]; then
-		build step include tests/fault/step.c tests/fault/step_child.c -Wno-maybe-uninitialized
-		job "step 400 1 0 step 4"
-	fi
 	mutant no_fence drain.h 's/one = pcbatch_priv_fence_rseq();/one = 0;/'
 	mutant online_only drain.h 's/for (c = 0; c < dom->lines; c++) {/for (c = 0; c < dom->lines - 1; c++) {/'
 	;;
-hotadd) job "storm_hotadd 150 1 2 storm $((seconds + 30)) 8 0 8" ;;
+hotadd) job "storm_hotadd 300 1 2 storm $((seconds + 60)) 8 0 8" ;;
 rt)
 	build rt include tests/vm/rt.c
 	job "rt 120 1 0 rt"
