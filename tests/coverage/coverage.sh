@@ -4,8 +4,7 @@
 #
 # Usage: coverage.sh DIR
 # Builds every C test with gcov's counting into DIR, runs it on both backends, and says which branches of
-# include/ no test took. Each line that has some must be in uncovered.txt with its reason, and nothing else
-# may be there. Fails when less than COVERAGE_FLOOR (95) percent of the branches were taken. Assembly has no
+# include/ no test took. Each line that has some must be in uncovered.txt with its reason. Fails when less than COVERAGE_FLOOR (95) percent of the branches were taken. Assembly has no
 # branches that gcov could see.
 set -u
 
