@@ -6,7 +6,7 @@
 Adds up what gcov says of every program in DIR: a branch of a line of include/ is taken when any copy of it was,
 in any unit. (gcovr 5 can't add up functions that stand at different lines in different units.) Prints a table,
 then each line with a branch that nothing took; such a line must be in LIST (file, tab, text of the line, tab, reason),
-and nothing else may be. Exits 1 when that is not so, or less than FLOOR percent were taken."""
+and what is listed must be a line of the source. Exits 1 when that is not so, or less than FLOOR percent were taken."""
 import collections
 import glob
 import json
