@@ -93,6 +93,12 @@ PCBATCH_INLINE bool pcbatch_priv_stats_is_set_up(const struct pcbatch_stats_node
 	return pcbatch_priv_load_ptr((void *const *)(void *)&pcbatch_priv_stats_at(node, cpu)->node) != NULL;
 }
 
+/* Whose block it is. A second thread may be writing the header that it has already; it writes the same. */
+PCBATCH_INLINE struct pcbatch_stats_node *pcbatch_priv_stats_node_of(const struct pcbatch_priv_stats_block *block)
+{
+	return (struct pcbatch_stats_node *)pcbatch_priv_load_ptr((void *const *)(const void *)&block->node);
+}
+
 /*
  * Writes the header of the block and of its ancestors' on that CPU; every writer would
  * write the same. From the top down: whoever finds a block set up walks on from it.
@@ -232,7 +238,7 @@ PCBATCH_ALWAYS_INLINE void pcbatch_priv_stats_walk(struct pcbatch_domain *dom, s
 
 	do {
 		if (PCBATCH_UNLIKELY(!pcbatch_priv_section_level(off, block, amount, threshold, &updates))) {
-			pcbatch_priv_stats_walk_slow(block->node, amount);
+			pcbatch_priv_stats_walk_slow(pcbatch_priv_stats_node_of(block), amount);
 			return;
 		}
 		if (PCBATCH_UNLIKELY(updates >= threshold))

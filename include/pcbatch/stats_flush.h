@@ -65,7 +65,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_collect(struct pcbatch_domain *dom, const
 		while ((block = dom->flush_taken) != NULL) {
 			dom->flush_hand = block;
 			dom->flush_taken = block->next;
-			if (exactly ? block->node != root : !pcbatch_priv_stats_within(block->node, root)) {
+			if (exactly ? pcbatch_priv_stats_node_of(block) != root : !pcbatch_priv_stats_within(pcbatch_priv_stats_node_of(block), root)) {
 				pcbatch_priv_stats_push(dom, block);
 				continue;
 			}
@@ -79,7 +79,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_collect(struct pcbatch_domain *dom, const
 
 PCBATCH_INLINE bool pcbatch_priv_stats_listed(struct pcbatch_domain *dom, const struct pcbatch_priv_stats_block *block)
 {
-	const struct pcbatch_priv_stats_block *b = pcbatch_priv_stock(dom, block->cpu)->changed;
+	const struct pcbatch_priv_stats_block *b = pcbatch_priv_stock(dom, pcbatch_priv_load32(&block->cpu))->changed;
 
 	for (; b != NULL && b != block; b = b->next)
 		;
@@ -97,7 +97,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_relist(struct pcbatch_domain *dom, struct
 		return;
 	if (pcbatch_priv_load32(&block->armed) == PCBATCH_PRIV_STATS_ARMED && !pcbatch_priv_stats_listed(dom, block))
 		pcbatch_priv_stats_push(dom, block);
-	pcbatch_priv_stats_fold(block->node, block);
+	pcbatch_priv_stats_fold(pcbatch_priv_stats_node_of(block), block);
 }
 
 /*
@@ -133,7 +133,7 @@ PCBATCH_INLINE int pcbatch_priv_stats_fence(struct pcbatch_domain *dom)
 	if (dom->flush_work != NULL && pcbatch_priv_is_rseq(dom))
 		err = pcbatch_priv_fence_rseq();
 	for (block = dom->flush_work; err != 0 && block != NULL; block = block->work)
-		(void)pcbatch_priv_stats_arm(block->node, block->cpu);
+		(void)pcbatch_priv_stats_arm(pcbatch_priv_stats_node_of(block), pcbatch_priv_load32(&block->cpu));
 	return err;
 }
 
@@ -151,8 +151,8 @@ PCBATCH_INLINE int pcbatch_priv_stats_flush_locked(struct pcbatch_domain *dom, s
 		dom->flush_hand = block;
 		dom->flush_work = block->work;
 		dom->flush_visits++;
-		pcbatch_priv_stats_fold(block->node, block);
-		for (node = block->node; node != NULL; node = node->parent) {
+		pcbatch_priv_stats_fold(pcbatch_priv_stats_node_of(block), block);
+		for (node = pcbatch_priv_stats_node_of(block); node != NULL; node = node->parent) {
 			if (pcbatch_priv_load(pcbatch_priv_stats_updates(node)) != 0)
 				pcbatch_priv_store(pcbatch_priv_stats_updates(node), 0);
 			if (node == root)
@@ -271,7 +271,7 @@ PCBATCH_INLINE void pcbatch_priv_stats_destroy_locked(struct pcbatch_stats_node 
 	dom->flush_hand = NULL;
 	for (cpu = 0; cpu < dom->lines; cpu++) {
 		block = pcbatch_priv_stats_at(node, cpu);
-		if (block->node != NULL)
+		if (pcbatch_priv_stats_node_of(block) != NULL)
 			pcbatch_priv_stats_fold(node, block);
 	}
 	pcbatch_priv_unlock(&dom->flush_lock);
