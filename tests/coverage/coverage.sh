@@ -21,14 +21,16 @@ libs="-lcmocka -lpthread"
 rm -rf "$dir"
 mkdir -p "$dir"
 
-# name, sources and further flags of one program, run with arguments on both backends
+backends="rseq generic"
+
+# name, sources and further flags of one program, run with arguments on each backend
 program() {
 	name=$1 sources=$2 more=$3
 	shift 3
 	# shellcheck disable=SC2086
 	$CC $flags $more -o "$dir/$name" $sources $libs || exit 1
 	pids=
-	for backend in rseq generic; do
+	for backend in $backends; do
 		PCBATCH_BACKEND=$backend PCBATCH_STRESS_DIVISOR="${COVERAGE_DIVISOR:-100}" timeout 300 "$dir/$name" "$@" \
 			>"$dir/$name.$backend.log" 2>&1 &
 		pids="$pids $!"
@@ -66,9 +68,11 @@ for name in test_counter test_group test_group_limits test_stats test_stock test
 	program "$name.builtins" "tests/$name.c" "-DPCBATCH_USE_BUILTINS=1"
 done
 # Units without sections.
+backends=generic
 for name in test_counter test_group test_stats test_stock test_obj_stock; do
 	program "$name.noasm" "tests/$name.c" "-DPCBATCH_USE_ASM=0"
 done
+backends="rseq generic"
 program fuzz "$(echo tests/fuzz/*.c)" "-DPCBATCH_REGION_SHIFT=12" tests/fuzz/corpus
 [ ! -t 2 ] || printf '\r%-40s\r' "" >&2
 
