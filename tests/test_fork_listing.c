@@ -11,6 +11,7 @@ static void test_hook(int n);
 static struct stress tree PCBATCH_ALIGNED(PCBATCH_CACHE_LINE);
 static struct stress_account mine;
 static int hook_at, forks;
+static bool going_on, in_child;
 
 static void update_all(int times)
 {
@@ -37,9 +38,26 @@ static void check_all(void)
 	}
 }
 
-/* The child never comes back to what this thread is at, as if another one had forked. */
+static void *lost_in_child(void *arg)
+{
+	(void)arg;
+	stress_pin(0);
+	update_all(2);
+	STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+	check_all();
+	update_all(1);
+	STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+	check_all();
+	_exit(stress_status());
+}
+
+/*
+ * The child never comes back to what this thread is at, as if another one had forked; or it does (going_on), as if a
+ * signal handler had.
+ */
 static void test_hook(int n)
 {
+	pthread_t thread;
 	pid_t pid;
 
 	if (n != hook_at)
@@ -52,21 +70,23 @@ static void test_hook(int n)
 		return;
 	}
 	(void)alarm(20);
-	update_all(2);
-	STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
-	check_all();
-	update_all(1);
-	STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
-	check_all();
-	_exit(stress_status());
+	in_child = going_on;
+	if (in_child) {
+		update_all(1);
+		return;
+	}
+	/* On a thread whose mark is not the lost one's. */
+	if (pthread_create(&thread, NULL, lost_in_child, NULL) == 0)
+		(void)pthread_join(thread, NULL);
+	_exit(1);
 }
 
-static void in_the_middle_of_listing(void **state)
+static void fork_at_both_points(void)
 {
 	static const int points[] = { 5, 9 };
 	size_t i;
 
-	(void)state;
+	forks = 0;
 	stress_init(&tree, 5, NULL);
 	memset(&mine, 0, sizeof(mine));
 	stress_pin(0);
@@ -81,8 +101,12 @@ static void in_the_middle_of_listing(void **state)
 		hook_at = points[i];
 		STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[3], 0, 1), 0);
 		mine.other[3]++;
+		if (in_child)
+			update_all(1);
 		STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
 		check_all();
+		if (in_child)
+			_exit(stress_status());
 	}
 	STRESS_EQUAL(forks, 2);
 	stress_unpin();
@@ -90,10 +114,25 @@ static void in_the_middle_of_listing(void **state)
 	assert_int_equal(stress_failures, 0);
 }
 
+static void in_the_middle_of_listing(void **state)
+{
+	(void)state;
+	going_on = false;
+	fork_at_both_points();
+}
+
+static void in_a_handler_that_returns(void **state)
+{
+	(void)state;
+	going_on = true;
+	fork_at_both_points();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		stress_test(in_the_middle_of_listing),
+		stress_test(in_a_handler_that_returns),
 	};
 
 	cmocka_set_test_filter(getenv("PCBATCH_TEST"));

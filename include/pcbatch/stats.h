@@ -153,8 +153,11 @@ PCBATCH_INLINE bool pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint
 		state = pcbatch_priv_load32(&block->armed);
 		if (state == PCBATCH_PRIV_STATS_ARMED)
 			return true;
-		/* The marks of one process differ below bit 16 only. */
-		if (state >> 16 == queueing >> 16)
+		/*
+		 * The marks of one process differ below bit 16 only, and those of one thread above it: this one may have
+		 * been forked in a signal handler that interrupted it here, and will go on with it.
+		 */
+		if (state >> 16 == queueing >> 16 || (state & 0x8000ffffu) == (queueing & 0x8000ffffu))
 			return false;
 	} while (!pcbatch_priv_cas32(&block->armed, state, queueing));
 	PCBATCH_INJECT_C(5);
