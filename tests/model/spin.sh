@@ -41,39 +41,60 @@ proved() {
 	grep -q 'errors: 0' out && ! grep -q -e 'search depth too small' -e 'Search not completed' -e 'out of memory' out
 }
 
+# one KIND NAME OPTION...: says what came of one line of the model, and sums it up in its folder's result.
+one() {
+	kind=$1 name=$2
+	shift 2
+	mkdir -p "$top/$model/$name" && echo 'bad 0 0' >"$top/$model/$name/result"
+	# What takes long to build and little to run is built without optimisation.
+	optimise=-O0
+	[ "$kind" = full: ] && optimise=-O1
+	check "$top/$model/$name" $optimise "$@" || { echo "$model $name: can't be built"; return; }
+	result=bad verdict='NOT FOUND'
+	case $kind in
+	mutant:)
+		grep -q 'errors: 1' out && result=good verdict=found
+		printf '%-12s %-20s %-12s %s\n' "$model" "$name" "$verdict" "$(sed -n 's/^pan:1: //p' out)"
+		;;
+	*)
+		verdict='ERROR FOUND'
+		if proved; then result=good verdict=proved; else grep -e '^pan:' -e 'errors:' out; fi
+		printf '%-12s %-20s %-12s %9.0f states %6s s\n' "$model" "$name" "$verdict" "${states:-0}" "${seconds:-?}"
+		;;
+	esac
+	echo "$result ${states:-0} ${seconds:-0}" >result
+}
+
 kinds='run\|mutant'
 [ "${FULL:-0}" = 1 ] && kinds='run\|full\|mutant'
+
+lines() {
+	sed -n "s/^ \* \($kinds\): */\1: /p" "$here/$model.pml"
+}
+
+# half N: every second line, so that two run at a time.
+half() {
+	lines | awk -v n="$1" 'NR % 2 == n' | while read -r kind name options; do
+		# shellcheck disable=SC2086 # options are words
+		(one "$kind" "$name" $options)
+	done
+}
+
 failed=0
 for model in "$@"; do
 	[ -f "$here/$model.pml" ] || { echo "no model $model" >&2; exit 2; }
-	sum=0 time=0 found=0 planted=0
-	while read -r kind name options; do
-		# What takes long to build and little to run is built without optimisation.
-		optimise=-O0
-		[ "$kind" = full: ] && optimise=-O1
-		# shellcheck disable=SC2086 # options are words
-		check "$top/$model/$name" $optimise $options || { echo "$model $name: can't be built"; failed=1; continue; }
-		case $kind in
-		run: | full:)
-			verdict=proved
-			proved || { verdict='ERROR FOUND' failed=1; grep '^pan:' out; sed -n '/errors:/p' out; }
-			sum=$(echo "$sum $states" | awk '{ printf "%d", $1 + $2 }')
-			time=$(echo "$time ${seconds:-0}" | awk '{ print $1 + $2 }')
-			printf '%-12s %-20s %-12s %9.0f states %6s s\n' "$model" "$name" "$verdict" "${states:-0}" "${seconds:-?}"
-			;;
-		mutant:)
-			planted=$((planted + 1))
-			if grep -q 'errors: 1' out; then
-				found=$((found + 1)) verdict=found
-			else
-				failed=1 verdict='NOT FOUND'
-			fi
-			printf '%-12s %-20s %-12s %s\n' "$model" "$name" "$verdict" "$(sed -n 's/^pan:1: //p' out)"
-			;;
-		esac
-	done <<-LIST
-		$(sed -n "s/^ \* \($kinds\): */\1: /p" "$here/$model.pml")
-	LIST
-	printf '%-24s %12s states %8s s  %s/%s\n' "spin $model" "$sum" "$time" "$found" "$planted" >>"$top/table"
+	half 1 &
+	half 0
+	wait
+	lines | while read -r kind name options; do
+		echo "$kind $(cat "$top/$model/$name/result")"
+	done | awk -v model="$model" '
+		$1 == "mutant:" { planted++; found += $2 == "good" }
+		$1 != "mutant:" { states += $3; seconds += $4 }
+		$2 != "good" { bad = 1 }
+		END {
+			printf "spin %-19s %12.0f states %8.1f s  %d/%d\n", model, states, seconds, found, planted
+			exit bad
+		}' >>"$top/table" || failed=1
 done
 exit $failed

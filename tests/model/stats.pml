@@ -14,17 +14,20 @@
  * and none that has not begun. In a child, what the lost flusher was just adding up may be missing.
  * Not with two updaters of one block on the generic backend, where one that is stopped in the middle of listing can
  * make the other count twice until it goes on (then the value is right again): there only the lower bound is kept.
+ * ONE: the updaters have one block only (the second updates it twice).
  *
- * run: rseq            -DUPDATERS=2 -DFLUSHES=1
- * run: generic         -DUPDATERS=2 -DFLUSHES=1 -DGENERIC
+ * run: rseq            -DUPDATERS=2 -DFLUSHES=1 -DONE
+ * run: generic         -DUPDATERS=2 -DFLUSHES=1 -DONE -DGENERIC
  * run: fork            -DUPDATERS=1 -DFLUSHES=1 -DFORK -DNOREDUCE
+ * full: rseq_2         -DUPDATERS=2 -DFLUSHES=1
+ * full: generic_2      -DUPDATERS=2 -DFLUSHES=1 -DGENERIC
  * full: fork_threads   -DUPDATERS=0 -DFLUSHES=1 -DFORK -DLATE -DNOREDUCE
  * full: fork_generic   -DUPDATERS=1 -DFLUSHES=1 -DFORK -DGENERIC -DNOREDUCE
- * mutant: no_fence          -DUPDATERS=2 -DFLUSHES=1 -DMUT_NO_FENCE
- * mutant: read_before_fence -DUPDATERS=2 -DFLUSHES=1 -DMUT_READ_FIRST
- * mutant: armed_before_list -DUPDATERS=2 -DFLUSHES=1 -DMUT_ARM_FIRST
- * mutant: not_disarmed      -DUPDATERS=2 -DFLUSHES=1 -DMUT_NO_DISARM
- * mutant: armed_by_store    -DUPDATERS=2 -DFLUSHES=1 -DMUT_ARM_STORE
+ * mutant: no_fence          -DUPDATERS=2 -DFLUSHES=1 -DONE -DMUT_NO_FENCE
+ * mutant: read_before_fence -DUPDATERS=2 -DFLUSHES=1 -DONE -DMUT_READ_FIRST
+ * mutant: armed_before_list -DUPDATERS=2 -DFLUSHES=1 -DONE -DMUT_ARM_FIRST
+ * mutant: not_disarmed      -DUPDATERS=2 -DFLUSHES=1 -DONE -DMUT_NO_DISARM
+ * mutant: armed_by_store    -DUPDATERS=2 -DFLUSHES=1 -DONE -DMUT_ARM_STORE
  * mutant: not_settled       -DUPDATERS=1 -DFLUSHES=0 -DFORK -DNOREDUCE -DMUT_NO_SETTLE
  * mutant: taken_not_settled -DUPDATERS=1 -DFLUSHES=1 -DFORK -DNOREDUCE -DMUT_NO_TAKEN
  * mutant: relisted_idle -DUPDATERS=0 -DFLUSHES=1 -DFORK -DLATE -DNOREDUCE -DMUT_RELIST_STORE
@@ -333,7 +336,9 @@ proctype updater(byte me) IN_PARENT {
 	LOCALS;
 
 	mod(me, 1);
-#ifndef FORK
+#if defined(ONE)
+	if :: me == 1 -> mod(me, 1) :: else fi;
+#elif !defined(FORK)
 	mod(me, 2);
 #endif
 	finished++
