@@ -68,6 +68,8 @@ compile() { # OUTPUT ARGUMENT...: by $command
 	# shellcheck disable=SC2086
 	$(expand "$command") $warnings $quiet -I"$include" -Itests/builds/lite "$@" -o "$dir/$output" ||
 		{ echo "does not build: $command $*"; return 1; }
+	# clang leaves its coverage notes where it stands.
+	case $command in clang*--coverage*) mv -f ./*.gcno "$dir" ;; esac
 	echo "$output" >>"$dir/built"
 }
 
@@ -199,7 +201,7 @@ run_one() { # PROGRAM BACKEND: its output in PROGRAM.BACKEND.out
 	filter=$(only "$1")
 	[ -z "$filter" ] || export PCBATCH_TEST="$filter"
 	# shellcheck disable=SC2046
-	TSAN_OPTIONS="halt_on_error=1" ASAN_OPTIONS="use_sigaltstack=0" \
+	GMON_OUT_PREFIX="$dir/gmon" GCOV_PREFIX="$dir" GCOV_PREFIX_STRIP=99 TSAN_OPTIONS="halt_on_error=1" ASAN_OPTIONS="use_sigaltstack=0" \
 		PCBATCH_STRESS_DIVISOR="$(divide)" PCBATCH_BACKEND=$2 \
 		timeout 250 $(launcher) "$dir/$1" >"$out" 2>&1 </dev/null
 	status=$?
