@@ -131,9 +131,9 @@ struct pcbatch_domain {
 	struct pcbatch_priv_stats_block *flush_work;       /* blocks it disarmed, linked by work: what it has still to read */
 	uint64_t pid PCBATCH_ALIGNED(8);                    /* of the process whose gates these are */
 	uint64_t fork_claim;
-	uint64_t *process; /* debug builds: see process.h */
 	uint64_t install_gate; /* low 16 bits: who wants no new slots; above: an epoch */
 	struct pcbatch_priv_chunk *chunks;
+	uint64_t *process; /* debug builds: see process.h */
 	uint64_t free_cells PCBATCH_ALIGNED(8); /* address of a cell's shared part; its first word links on */
 	uint64_t free_blocks;
 	uint64_t counters;      /* alive */
