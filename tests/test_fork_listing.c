@@ -83,7 +83,7 @@ static void test_hook(int n)
 
 static void fork_at_both_points(void)
 {
-	static const int points[] = { 5, 9 };
+	static const int points[] = { 5, 39 };
 	size_t i;
 
 	forks = 0;

@@ -72,7 +72,7 @@ PCBATCH_COLD void pcbatch_priv_panic(const char *text, size_t length)
 #ifndef PCBATCH_INJECT_ASM
 #define PCBATCH_INJECT_ASM(n)
 #endif
-/* The same for points in C: where something is in one hand only, 1 to 38; they may be reached in any context. */
+/* The same for points in C: where something is in one hand only, 1 to 39; they may be reached in any context. */
 #ifndef PCBATCH_INJECT_C
 #define PCBATCH_INJECT_C(n)
 #endif

@@ -162,7 +162,7 @@ PCBATCH_INLINE bool pcbatch_priv_stats_arm(struct pcbatch_stats_node *node, uint
 	} while (!pcbatch_priv_cas32(&block->armed, state, queueing));
 	PCBATCH_INJECT_C(5);
 	pcbatch_priv_stats_push(node->dom, block);
-	PCBATCH_INJECT_C(9);
+	PCBATCH_INJECT_C(39);
 	/* Fails when a flusher took it off again meanwhile. */
 	(void)pcbatch_priv_cas32(&block->armed, queueing, PCBATCH_PRIV_STATS_ARMED);
 	return true;

@@ -30,7 +30,7 @@ extern volatile unsigned int cross_reached, cross_go;
 #include "../stress.h"
 
 #define CROSS_ASM 20   /* points inside sections, 1 to 20 */
-#define CROSS_C 38   /* points of the C code, 1 to 38 */
+#define CROSS_C 39   /* points of the C code, 1 to 39 */
 #define CROSS_POINTS (CROSS_ASM + CROSS_C)
 
 __thread unsigned int cross_point __attribute__((used)), cross_spins __attribute__((used));
