@@ -243,32 +243,38 @@ PCBATCH_INLINE int pcbatch_group_uncharge_direct(struct pcbatch_group *g, uint64
 
 /* --------------------------------------------------------------------- bytes */
 
+/* The pages that bytes need, a started one included. */
+PCBATCH_INLINE uint64_t pcbatch_priv_pages_for(const struct pcbatch_domain *dom, uint64_t bytes)
+{
+	return (bytes + dom->attr.page_size - 1) / dom->attr.page_size;
+}
+
 /* Charges what `bytes` need beyond those in *have, in pages, which then are in *have too. */
 PCBATCH_INLINE int pcbatch_priv_group_charge_rest(struct pcbatch_group *g, uint64_t bytes, uint64_t *have, unsigned int flags)
 {
-	uint64_t size = g->owner.dom->attr.page_size, pages;
+	uint64_t pages;
 	int err = 0;
 
 	if (*have >= bytes)
 		return 0;
-	pages = (bytes - *have + size - 1) / size;
+	pages = pcbatch_priv_pages_for(g->owner.dom, bytes - *have);
 	if (!pcbatch_priv_stock_consume_hit(&g->owner, pages, 0))
 		err = pcbatch_priv_group_charge_slow(g, pages, 0, flags);
 	if (err == 0)
-		*have += pages * size;
+		*have += pages * g->owner.dom->attr.page_size;
 	return err;
 }
 
 /* What no attempt was granted is refused, or forced, once. */
 PCBATCH_INLINE int pcbatch_priv_group_refuse_rest(struct pcbatch_group *g, uint64_t bytes, uint64_t *have, unsigned int flags)
 {
-	uint64_t size = g->owner.dom->attr.page_size, pages = (bytes - *have + size - 1) / size;
+	uint64_t pages = pcbatch_priv_pages_for(g->owner.dom, bytes - *have);
 	/* Somebody may have made room since; then it is as well g's. */
 	struct pcbatch_group *limiting = pcbatch_priv_group_limiting(g, pages);
 	int err = pcbatch_priv_group_refuse(g, limiting == NULL ? g : limiting, pages, flags);
 
 	if (err == 0) {
-		*have += pages * size;
+		*have += pages * g->owner.dom->attr.page_size;
 		pcbatch_priv_group_check_high(g, flags);
 	}
 	return err;

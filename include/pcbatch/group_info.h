@@ -162,22 +162,23 @@ PCBATCH_INLINE int pcbatch_group_drain_subtree(struct pcbatch_group *g)
 	return pcbatch_priv_group_valid(g) ? pcbatch_priv_drain(g->owner.dom, &g->owner, true, false) : -EINVAL;
 }
 
-/* Bytes of started pages that no slot and no live charge holds, of the group and all below it. */
-PCBATCH_INLINE uint64_t pcbatch_priv_group_remainder(const struct pcbatch_group *g)
+/*
+ * Goes through the group and all below it, in the order of their ids: the next one
+ * behind *id (0: the first), whose id is then there; NULL: no more. Others may come
+ * and go meanwhile, and be met or not.
+ */
+PCBATCH_INLINE const struct pcbatch_owner *pcbatch_priv_group_next_within(const struct pcbatch_group *g, uint64_t *id)
 {
 	const struct pcbatch_domain *dom = g->owner.dom;
-	uint64_t id, ids = pcbatch_priv_load(&dom->owner_ids), sum = 0;
 
-	for (id = 1; id <= ids; id++) {
-		const struct pcbatch_owner *owner = pcbatch_priv_owner_at(dom, (uint32_t)id);
-		uint64_t rest = pcbatch_priv_load(&owner->remainder);
+	while (++*id <= pcbatch_priv_load(&dom->owner_ids)) {
+		const struct pcbatch_owner *owner = pcbatch_priv_owner_at(dom, (uint32_t)*id);
 
 		/* A freed owner's parent pointer is an old one. */
-		if (rest != 0 && pcbatch_priv_load(&owner->state) != PCBATCH_PRIV_OWNER_FREE &&
-		    pcbatch_priv_owner_within(owner, &g->owner))
-			sum += rest;
+		if (pcbatch_priv_load(&owner->state) != PCBATCH_PRIV_OWNER_FREE && pcbatch_priv_owner_within(owner, &g->owner))
+			return owner;
 	}
-	return sum;
+	return NULL;
 }
 
 /*
@@ -192,7 +193,8 @@ PCBATCH_INLINE uint64_t pcbatch_priv_group_remainder(const struct pcbatch_group 
  */
 PCBATCH_INLINE int pcbatch_group_bytes(struct pcbatch_group *g, int64_t *bytes)
 {
-	uint64_t size, pages, rest;
+	uint64_t id = 0, rest = 0, size, pages;
+	const struct pcbatch_owner *owner;
 	int err;
 
 	if (!pcbatch_priv_group_valid(g) || bytes == NULL)
@@ -201,7 +203,9 @@ PCBATCH_INLINE int pcbatch_group_bytes(struct pcbatch_group *g, int64_t *bytes)
 	if (err != 0)
 		return err;
 	size = g->owner.dom->attr.page_size;
-	rest = pcbatch_priv_group_remainder(g);
+	/* What of started pages neither a live charge nor a slot holds. */
+	while ((owner = pcbatch_priv_group_next_within(g, &id)) != NULL)
+		rest += pcbatch_priv_load(&owner->remainder);
 	pages = (uint64_t)pcbatch_group_current(g);
 	if (pages > (uint64_t)INT64_MAX / size)
 		*bytes = INT64_MAX;
@@ -221,15 +225,11 @@ PCBATCH_INLINE int pcbatch_group_bytes(struct pcbatch_group *g, int64_t *bytes)
 PCBATCH_INLINE int64_t pcbatch_group_error_bound(const struct pcbatch_group *g)
 {
 	const struct pcbatch_domain *dom = g->owner.dom;
-	uint64_t id, ids = pcbatch_priv_load(&dom->owner_ids), groups = 0, slots;
-	uint64_t slot = pcbatch_priv_marks_now(dom).high + (dom->attr.obj_high + dom->attr.page_size - 1) / dom->attr.page_size;
+	uint64_t slot = pcbatch_priv_marks_now(dom).high + pcbatch_priv_pages_for(dom, dom->attr.obj_high);
+	uint64_t id = 0, groups = 0, slots;
 
-	for (id = 1; id <= ids; id++) {
-		const struct pcbatch_owner *owner = pcbatch_priv_owner_at(dom, (uint32_t)id);
-
-		if (pcbatch_priv_load(&owner->state) != PCBATCH_PRIV_OWNER_FREE && pcbatch_priv_owner_within(owner, &g->owner))
-			groups++;
-	}
+	while (pcbatch_priv_group_next_within(g, &id) != NULL)
+		groups++;
 	slots = groups < PCBATCH_STOCK_SLOTS ? groups : PCBATCH_STOCK_SLOTS;
 	return (int64_t)(slots * slot * dom->lines + groups);
 }
