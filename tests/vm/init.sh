@@ -13,6 +13,7 @@ exec </dev/console >/dev/console 2>&1
 /bin/busybox mount -t sysfs sys /sys
 export PATH=/bin PCBATCH_BACKEND=rseq
 busybox --install -s /bin
+dmesg -n 1
 echo 1 >/proc/sys/debug/exception-trace
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 echo "GUEST $(uname -m) Linux $(uname -r), $(grep -c ^processor /proc/cpuinfo) CPUs, up $(cut -d ' ' -f 1 /proc/uptime) s"

@@ -20,6 +20,8 @@ root=$work/root
 seconds=${VM_SECONDS:-8} # of each storm
 started=$(date +%s)
 
+. tests/vm/boot.sh
+
 say() { printf '[%3d s] %s\n' $(($(date +%s) - started)) "$*"; }
 skip() { echo "skipped: $*"; exit 77; }
 fail() { echo "FAILED: $*"; exit 1; }
@@ -196,13 +198,17 @@ cpio='cpio'
 command -v cpio >/dev/null || cpio="qemu-aarch64-static $busybox cpio"
 (cd "$root" && find . | $cpio -o -H newc 2>/dev/null) | gzip -1 >"$work/initrd.gz" || fail "cannot pack the initramfs"
 
+each_second() { :; }
+
 say "booting 8 CPUs"
-log=$work/console.log
-timeout -k 5 "${VM_TIMEOUT:-500}" qemu-system-aarch64 -accel tcg,thread=multi -machine virt,gic-version=3 -cpu neoverse-n1 \
-	-smp 8 -m 1G -display none -vga none -nic none -serial stdio -monitor none -no-reboot -kernel "$vmlinuz" \
-	-initrd "$work/initrd.gz" -append "console=ttyAMA0 quiet panic=-1 mitigations=off nokaslr nowatchdog \
-rcupdate.rcu_cpu_stall_suppress=1" </dev/null 2>&1 | tr -d '\r' | tee "$log" | grep --line-buffered -E \
-	'^(GUEST|JOB|\[.*(pc|lr) :|backend|ops=|EXACT|LOST|CANNOT|pcbatch:|no rseq|contract:|step:|FAILED)|panic'
+guest=aarch64
+boot "$work/console-aarch64.log" qemu-system-aarch64 -accel tcg,thread=multi -machine virt,gic-version=3 -cpu neoverse-n1 \
+	-smp 8 -m 1G -display none -vga none -nic none -serial "file:$work/console-aarch64.log" -monitor stdio -no-reboot \
+	-kernel "$vmlinuz" -initrd "$work/initrd.gz" -append "console=ttyAMA0 panic=-1 mitigations=off nokaslr nowatchdog \
+rcupdate.rcu_cpu_stall_suppress=1"
+log=$work/console-aarch64.log.txt
+tr -d '\r' <"$work/console-aarch64.log" >"$log"
+grep -E '^(GUEST|JOB|\[.*(pc|lr) :|backend|ops=|EXACT|LOST|CANNOT|pcbatch:|no rseq|contract:|step:|FAILED)|Kernel panic' "$log"
 
 status() { sed -n "s/^JOB $1 status=\([0-9]*\)$/\1/p" "$log"; }
 grep -q '^GUEST done' "$log" || fail "the guest did not finish; its console is in $log"

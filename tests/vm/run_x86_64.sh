@@ -30,6 +30,8 @@ log=$work/console-$guest.log
 seconds=${VM_SECONDS:-8} # of each storm
 started=$(date +%s)
 
+. tests/vm/boot.sh
+
 say() { printf '[%3d s] %s\n' $(($(date +%s) - started)) "$*"; }
 skip() { echo "skipped: $*"; exit 77; }
 fail() { echo "FAILED: $*"; exit 1; }
@@ -126,38 +128,24 @@ model=qemu64 machine=pc smp=$cpus
 [ "$cpus" -le 64 ] || model=qemu64,+x2apic machine=q35
 [ $guest != hotadd ] || smp=2,sockets=$cpus,cores=1,threads=1,maxcpus=$cpus
 
-# What the monitor is told: CPUs to add, once the storm has begun.
-monitor() {
-	[ $guest = hotadd ] || return 0
-	while ! grep -q '^JOB storm_hotadd: ' "$log" 2>/dev/null; do sleep 1; done
-	sleep 4
-	for n in 2 3 4 5 6 7; do
-		echo "device_add qemu64-x86_64-cpu,id=cpu$n,socket-id=$n,core-id=0,thread-id=0"
-		sleep 3
-	done
-	while ! grep -q '^GUEST done' "$log"; do sleep 1; done
+# CPUs to add, one in three seconds, once the storm has begun.
+next=2 pause=4
+each_second() {
+	[ $guest = hotadd ] && [ $next -lt "$cpus" ] || return 0
+	grep -aq '^JOB storm_hotadd: ' "$log" || return 0
+	pause=$((pause - 1))
+	[ $pause -eq 0 ] || return 0
+	echo "device_add qemu64-x86_64-cpu,id=cpu$next,socket-id=$next,core-id=0,thread-id=0" >&9
+	next=$((next + 1)) pause=3
 }
 
 say "booting $cpus CPUs with $(basename "$vmlinuz")"
-rm -f "$log"
-monitor | timeout -k 5 "${VM_TIMEOUT:-400}" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=512 -machine $machine -cpu $model \
-	-smp $smp -m 3G -display none -vga none -nic none -serial "file:$log" -monitor stdio -no-reboot -kernel "$vmlinuz" \
-	-initrd "$work/initrd-$guest.gz" -append "console=ttyS0 quiet panic=-1 nopti mitigations=off no5lvl nokaslr tsc=reliable \
-lpj=4000000 no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1" >"$work/qemu-$guest.log" 2>&1 &
-qemu=$!
-trap 'kill $qemu 2>/dev/null' EXIT
-trap 'exit 1' HUP INT TERM
-shown=0
-while kill -0 $qemu 2>/dev/null; do
-	sleep 1
-	[ -t 1 ] || continue
-	lines=$(grep -cE '^(GUEST|JOB)' "$log" 2>/dev/null)
-	[ "${lines:-0}" -eq $shown ] || say "$(grep -aE '^(GUEST|JOB)' "$log" | tail -n 1 | tr -d '\r')"
-	shown=${lines:-0}
-done
-wait $qemu
+boot "$log" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=512 -machine $machine -cpu $model -smp $smp -m 3G \
+	-display none -vga none -nic none -serial "file:$log" -monitor stdio -no-reboot -kernel "$vmlinuz" \
+	-initrd "$work/initrd-$guest.gz" -append "console=ttyS0 panic=-1 nopti mitigations=off no5lvl nokaslr tsc=reliable \
+lpj=4000000 no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1"
 tr -d '\r' <"$log" >"$log.txt"
-grep -E '^(GUEST|JOB|backend|ops=|EXACT|LOST|CANNOT|pcbatch:|FAILED|step:|points)|panic' "$log.txt"
+grep -E '^(GUEST|JOB|backend|ops=|EXACT|LOST|CANNOT|pcbatch:|FAILED|step:|points)|Kernel panic' "$log.txt"
 
 status() { sed -n "s/^JOB $1 status=\([0-9]*\)$/\1/p" "$log.txt"; }
 grep -q '^GUEST done' "$log.txt" || {
