@@ -150,7 +150,28 @@ build step include tests/fault/step.c tests/fault/step_child.c $with_builtins -m
 for example in examples/*.c; do
 	build "$(basename "$example" .c)" include "$example" $with_ck
 done
+
+# examples/malloc-group in front of the C library's malloc, with the cross compiler's own C library.
+libraries=$(dirname "$($cross -print-file-name=libc.so.6)")
+mkdir -p "$root/lib" "$root/tmp"
+cp "$libraries/libc.so.6" "$libraries/ld-linux-aarch64.so.1" "$root/lib" || fail "no C library in $libraries"
+# shellcheck disable=SC2086
+$cross -std=gnu11 -O2 -g $warnings -Iinclude $with_ck -fPIC -shared -fvisibility=hidden -fno-builtin \
+	-ftls-model=initial-exec -Wl,-z,nodelete,-z,now,-z,defs -o "$root/lib/libpcbatch-malloc.so" \
+	examples/malloc-group/[!d]*.c || fail "cannot build libpcbatch-malloc.so"
+$cross -std=gnu11 -O2 -g -fno-builtin -w -Iinclude -Iexamples/malloc-group -o "$root/bin/family" tests/preload/family*.c ||
+	fail "cannot build family"
+cat >"$root/bin/malloc_group" <<'END'
+#!/bin/busybox sh
+LD_PRELOAD=/lib/libpcbatch-malloc.so PCBATCH_MALLOC_STAT=/tmp/stat family || exit 1
+grep -E '^(backend|hits|aborts)' /tmp/stat
+grep -q '^backend rseq' /tmp/stat
+END
+chmod 755 "$root/bin/malloc_group"
+
 {
+	echo "family 60 1 0 family"
+	echo "malloc_group 60 1 0 malloc_group"
 	for name in rseq_probe contract contract_O0; do
 		echo "$name 20 1 0 $name"
 	done
@@ -198,12 +219,13 @@ cpio='cpio'
 command -v cpio >/dev/null || cpio="qemu-aarch64-static $busybox cpio"
 (cd "$root" && find . | $cpio -o -H newc 2>/dev/null) | gzip -1 >"$work/initrd.gz" || fail "cannot pack the initramfs"
 
+boot_started() { :; }
 each_second() { :; }
 
 say "booting 8 CPUs"
 guest=aarch64
 boot "$work/console-aarch64.log" qemu-system-aarch64 -accel tcg,thread=multi -machine virt,gic-version=3 -cpu neoverse-n1 \
-	-smp 8 -m 1G -display none -vga none -nic none -serial "file:$work/console-aarch64.log" -monitor stdio -no-reboot \
+	-smp 8 -m 1G -display none -vga none -nic none -serial "file:$work/console-aarch64.log" -monitor none -no-reboot \
 	-kernel "$vmlinuz" -initrd "$work/initrd.gz" -append "console=ttyAMA0 panic=-1 mitigations=off nokaslr nowatchdog \
 rcupdate.rcu_cpu_stall_suppress=1"
 log=$work/console-aarch64.log.txt

@@ -126,22 +126,24 @@ chmod 755 "$root/init"
 
 model=qemu64 machine=pc smp=$cpus
 [ "$cpus" -le 64 ] || model=qemu64,+x2apic machine=q35
-[ $guest != hotadd ] || smp=2,sockets=$cpus,cores=1,threads=1,maxcpus=$cpus
+[ "$guest" != hotadd ] || smp=2,sockets=$cpus,cores=1,threads=1,maxcpus=$cpus
 
 # CPUs to add, one in three seconds, once the storm has begun.
-next=2 pause=4
+boot_started() { next=2 pause=4; }
 each_second() {
-	[ $guest = hotadd ] && [ $next -lt "$cpus" ] || return 0
+	[ "$guest" = hotadd ] && [ $next -lt "$cpus" ] || return 0
 	grep -aq '^JOB storm_hotadd: ' "$log" || return 0
 	pause=$((pause - 1))
 	[ $pause -eq 0 ] || return 0
-	echo "device_add qemu64-x86_64-cpu,id=cpu$next,socket-id=$next,core-id=0,thread-id=0" >&9
+	[ $next != 2 ] || echo '{"execute": "qmp_capabilities"}' >&9
+	printf '{"execute": "device_add", "arguments": {"driver": "qemu64-x86_64-cpu", "id": "cpu%d", "socket-id": %d, %s}}\n' \
+		$next $next '"core-id": 0, "thread-id": 0' >&9
 	next=$((next + 1)) pause=3
 }
 
 say "booting $cpus CPUs with $(basename "$vmlinuz")"
-boot "$log" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=512 -machine $machine -cpu $model -smp $smp -m 3G \
-	-display none -vga none -nic none -serial "file:$log" -monitor stdio -no-reboot -kernel "$vmlinuz" \
+boot "$log" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=512 -machine $machine -cpu $model -smp "$smp" -m 3G \
+	-display none -vga none -nic none -serial "file:$log" -chardev stdio,id=qmp -mon chardev=qmp,mode=control -no-reboot -kernel "$vmlinuz" \
 	-initrd "$work/initrd-$guest.gz" -append "console=ttyS0 panic=-1 nopti mitigations=off no5lvl nokaslr tsc=reliable \
 lpj=4000000 no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1"
 tr -d '\r' <"$log" >"$log.txt"
@@ -163,6 +165,6 @@ while read -r name _; do
 	*) [ "$s" = 0 ] || { echo "$name: status ${s:-none}"; bad=1; } ;;
 	esac
 done <"$root/jobs"
-[ $guest = rt ] || grep -q "^backend=rseq cpus=$cpus$" "$log.txt" || { echo "the storm did not run with sections on $cpus CPUs"; bad=1; }
+[ "$guest" = rt ] || grep -q "^backend=rseq cpus=$cpus$" "$log.txt" || { echo "the storm did not run with sections on $cpus CPUs"; bad=1; }
 [ $bad = 0 ] || fail "see above; the console is in $log"
 say "passed"
