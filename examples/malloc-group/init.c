@@ -25,6 +25,8 @@
 enum { STATE_NEW, STATE_REAL, STATE_READY };
 
 struct shim_real shim_real;
+uint16_t shim_class[SHIM_CLASSES + 1];
+size_t shim_classed;
 struct pcbatch_group *shim_group[SHIM_GROUPS];
 __thread uint32_t shim_here __attribute__((tls_model("initial-exec")));
 struct shim_name shim_names[SHIM_GROUPS];
@@ -39,9 +41,7 @@ static uintptr_t builder; /* the thread that sets up */
 
 /* ------------------------------------------------------------- static buffer */
 
-#define BOOT_BYTES 65536
-
-static char boot[BOOT_BYTES] __attribute__((aligned(4096)));
+char shim_boot[SHIM_BOOT_BYTES] __attribute__((aligned(4096)));
 static size_t boot_used;
 
 /* Zeroed; each block has its size in front. */
@@ -53,23 +53,22 @@ void *shim_boot_alloc(size_t size, size_t align)
 		align = SHIM_GRANULE;
 	do {
 		at = (used + sizeof(size) + align - 1) & ~(align - 1);
-		if (at > BOOT_BYTES || size > BOOT_BYTES - at) {
+		if (at > SHIM_BOOT_BYTES || size > SHIM_BOOT_BYTES - at) {
 			errno = ENOMEM;
 			return NULL;
 		}
 	} while (!__atomic_compare_exchange_n(&boot_used, &used, at + size, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	memcpy(boot + at - sizeof(size), &size, sizeof(size));
-	return boot + at;
+	memcpy(shim_boot + at - sizeof(size), &size, sizeof(size));
+	return shim_boot + at;
 }
 
 size_t shim_boot_size(const void *p)
 {
-	uintptr_t at = (uintptr_t)p - (uintptr_t)boot;
 	size_t size;
 
-	if (at >= BOOT_BYTES)
+	if (!shim_boot_has(p))
 		return 0;
-	memcpy(&size, boot + at - sizeof(size), sizeof(size));
+	memcpy(&size, (const char *)p - sizeof(size), sizeof(size));
 	return size;
 }
 
@@ -190,6 +189,21 @@ static void *next_of(const char *name, const void *base)
 		memcpy(&field, &found, sizeof(found)); \
 	} while (0)
 
+/* As classes grow with sizes, those from one multiple of the granule to the next are of one class if the ends are. */
+static void find_classes(void)
+{
+	size_t i;
+
+	for (i = 1; i <= SHIM_CLASSES; i++) {
+		size_t n = i * SHIM_GRANULE, size = nallocx_real(n, 0);
+
+		if (size > UINT16_MAX || (i > 1 && nallocx_real(n - SHIM_GRANULE + 1, 0) != size))
+			return;
+		shim_class[i] = (uint16_t)size;
+	}
+	shim_classed = SHIM_CLASSES * SHIM_GRANULE;
+}
+
 static void find_sizes(const void *base)
 {
 	void *libc = dlsym(RTLD_NEXT, "gnu_get_libc_version");
@@ -197,9 +211,10 @@ static void find_sizes(const void *base)
 
 	FIND(nallocx_real, "nallocx", base);
 	FIND(shim_real.good_size, "mi_good_size", base);
-	if (nallocx_real != NULL)
+	if (nallocx_real != NULL) {
 		shim_real.good_size = jemalloc_good_size;
-	else if (shim_real.good_size == NULL)
+		find_classes();
+	} else if (shim_real.good_size == NULL)
 		shim_real.good_size = libc != NULL && dladdr(libc, &info) != 0 && info.dli_fbase == base ? glibc_good_size
 												    : other_good_size;
 }

@@ -54,12 +54,18 @@ static SHIM_COLD void *tag_first(uint32_t id, void *p)
 	return p;
 }
 
-/* Charges the block, less what is held already, and tags it. */
-HOT void *account(struct pcbatch_group *g, uint32_t id, void *p, size_t held)
+/* The usable size of the block that malloc(n) gave, n from SHIM_GRANULE on. Asking costs as much as charging. */
+HOT size_t size_of(void *p, size_t n)
+{
+	return n <= shim_classed ? shim_class[(n + SHIM_GRANULE - 1) / SHIM_GRANULE] : shim_real.usable(p);
+}
+
+/* Charges the block, of that usable size, less what is held already, and tags it. */
+HOT void *account(struct pcbatch_group *g, uint32_t id, void *p, size_t size, size_t held)
 {
 	uint16_t *tag;
 
-	if (PCBATCH_UNLIKELY(pcbatch_group_try_charge_bytes(g, shim_real.usable(p) - held) != 0))
+	if (PCBATCH_UNLIKELY(pcbatch_group_try_charge_bytes(g, size - held) != 0))
 		return refuse(id, p, held);
 	tag = tag_of(p);
 	if (PCBATCH_UNLIKELY(tag == NULL))
@@ -112,7 +118,7 @@ static bool hold(struct pcbatch_group *g, uint32_t id, size_t n, size_t *held)
 static void *settle(struct pcbatch_group *g, uint32_t id, void *p, size_t held)
 {
 	if (p != NULL)
-		return account(g, id, p, held);
+		return account(g, id, p, shim_real.usable(p), held);
 	if (held != 0)
 		(void)pcbatch_group_uncharge_bytes(g, held);
 	return NULL;
@@ -150,7 +156,7 @@ SHIM_EXPORT void *malloc(size_t n)
 	if (PCBATCH_UNLIKELY(g == NULL || n > SHIM_LARGE))
 		return malloc_slow(n);
 	p = shim_real.malloc(n);
-	return PCBATCH_LIKELY(p != NULL) ? account(g, id, p, 0) : NULL;
+	return PCBATCH_LIKELY(p != NULL) ? account(g, id, p, size_of(p, n), 0) : NULL;
 }
 
 static SHIM_COLD void free_other(void *p)
@@ -207,7 +213,7 @@ SHIM_EXPORT void *calloc(size_t count, size_t size)
 	if (PCBATCH_UNLIKELY(g == NULL || total > SHIM_LARGE))
 		return calloc_slow(total);
 	p = shim_real.calloc(1, total);
-	return PCBATCH_LIKELY(p != NULL) ? account(g, id, p, 0) : NULL;
+	return PCBATCH_LIKELY(p != NULL) ? account(g, id, p, size_of(p, total), 0) : NULL;
 }
 
 /* The rest of a realloc: the block is at q now, `charged` bytes are charged for it, and nothing is tagged. */
@@ -417,7 +423,7 @@ SHIM_EXPORT int posix_memalign(void **out, size_t align, size_t n)
 			errno = saved;
 			return err;
 		}
-		p = account(g, id, p, held);
+		p = account(g, id, p, shim_real.usable(p), held);
 	}
 	errno = saved;
 	if (p == NULL)
@@ -428,14 +434,21 @@ SHIM_EXPORT int posix_memalign(void **out, size_t align, size_t n)
 
 /* ---------------------------------------------------------------- the others */
 
-SHIM_EXPORT size_t malloc_usable_size(void *p)
+static SHIM_COLD size_t usable_slow(void *p)
 {
-	size_t boot;
-
 	if (p == NULL)
 		return 0;
-	boot = shim_boot_size(p);
-	return boot != 0 ? boot : shim_real_now() ? shim_real.usable(p) : 0;
+	if (shim_boot_has(p))
+		return shim_boot_size(p);
+	return shim_real_now() ? shim_real.usable(p) : 0;
+}
+
+/* Some call it for every block, as Redis does. */
+SHIM_EXPORT size_t malloc_usable_size(void *p)
+{
+	if (PCBATCH_UNLIKELY(shim_group[MALLOC_GROUP_PROCESS] == NULL || shim_boot_has(p)))
+		return usable_slow(p);
+	return shim_real.usable(p);
 }
 
 void free_sized(void *p, size_t size);

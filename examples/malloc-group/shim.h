@@ -46,6 +46,14 @@ struct shim_real {
 extern struct shim_real shim_real;
 
 /*
+ * What malloc_usable_size says of a block asked for with up to 16 * index bytes, where the
+ * allocator promises that (jemalloc's nallocx), up to shim_classed bytes; else that is 0.
+ */
+#define SHIM_CLASSES 256
+extern uint16_t shim_class[SHIM_CLASSES + 1];
+extern size_t shim_classed;
+
+/*
  * Index: the group's number. [0] is NULL until everything is set up, so that the hot
  * path has one test for that and for a group that has gone.
  */
@@ -79,6 +87,15 @@ bool shim_ready(void);    /* sets everything up if need be; false: this call has
 bool shim_real_now(void); /* whether shim_real can be used; else there is shim_boot_alloc only */
 void *shim_boot_alloc(size_t size, size_t align);
 size_t shim_boot_size(const void *p); /* 0: p is not from there */
+
+#define SHIM_BOOT_BYTES 65536
+extern char shim_boot[SHIM_BOOT_BYTES];
+
+static inline bool shim_boot_has(const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)shim_boot < SHIM_BOOT_BYTES;
+}
+
 int shim_freeze(void);                /* other threads wait in the real functions from here to shim_thaw */
 void shim_thaw(void);
 
