@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 the pcbatch authors
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Usage: [PAIRS=15] [REQUESTS=60000] cost.sh [redis|memcached|nginx|sqlite|python|gcc]...        (redis and memcached)
+# Usage: [PAIRS=15] [REQUESTS=120000] [SLICES=40] cost.sh [redis|memcached|nginx|sqlite|python|gcc]...        (redis and memcached)
 # What libpcbatch-malloc.so costs a program: CPU time of its threads a request (or a run), without and with, in turn and in
 # alternating order, new processes for each pair; the median of the pairs' differences and its 95 % interval.
 # For redis and memcached 2 % is allowed. Exits 1 when the whole interval is above that.
@@ -10,10 +10,10 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 program=cost
 PAIRS=${PAIRS:-15}
-REQUESTS=${REQUESTS:-60000}
-SLICES=10
-case $PAIRS$REQUESTS in
-*[!0-9]*) echo "usage: PAIRS=N REQUESTS=N cost.sh [PROGRAM]..." >&2; exit 2 ;;
+REQUESTS=${REQUESTS:-120000}
+SLICES=${SLICES:-40}
+case $PAIRS$REQUESTS$SLICES in
+*[!0-9]*) echo "usage: PAIRS=N REQUESTS=N SLICES=N cost.sh [PROGRAM]..." >&2; exit 2 ;;
 esac
 [ "$PAIRS" -ge 2 ] || { echo "cost.sh: PAIRS=$PAIRS: must be 2 or more" >&2; exit 2; }
 # shellcheck source=tests/preload/program.sh

@@ -35,7 +35,7 @@ need() {
 }
 
 # A port for this process that is most probably free; a server that can't have it fails to answer.
-port=$((20000 + ($$ * 7 + $(date +%S | sed 's/^0//') * 331) % 30000))
+port=$((20000 + ($$ * 7 + $(date +%S | sed 's/^0//') * 331) % 12000)) # below those that clients get
 
 # in_front NAME=VALUE... -- COMMAND...: runs it with the accounting; reports to $stat.
 stat=$tmp/stat
