@@ -219,6 +219,12 @@ PCBATCH_ALWAYS_INLINE uint32_t pcbatch_priv_cpu(const struct pcbatch_domain *dom
 	return pcbatch_priv_generic_line(dom->lines);
 }
 
+/* The pages that bytes need, a started one included. */
+PCBATCH_INLINE uint64_t pcbatch_priv_pages_for(const struct pcbatch_domain *dom, uint64_t bytes)
+{
+	return (bytes + dom->attr.page_size - 1) / dom->attr.page_size;
+}
+
 PCBATCH_INLINE bool pcbatch_priv_is_rseq(const struct pcbatch_domain *dom)
 {
 	return dom->backend == PCBATCH_BACKEND_RSEQ;

@@ -243,12 +243,6 @@ PCBATCH_INLINE int pcbatch_group_uncharge_direct(struct pcbatch_group *g, uint64
 
 /* --------------------------------------------------------------------- bytes */
 
-/* The pages that bytes need, a started one included. */
-PCBATCH_INLINE uint64_t pcbatch_priv_pages_for(const struct pcbatch_domain *dom, uint64_t bytes)
-{
-	return (bytes + dom->attr.page_size - 1) / dom->attr.page_size;
-}
-
 /* Charges what `bytes` need beyond those in *have, in pages, which then are in *have too. */
 PCBATCH_INLINE int pcbatch_priv_group_charge_rest(struct pcbatch_group *g, uint64_t bytes, uint64_t *have, unsigned int flags)
 {
