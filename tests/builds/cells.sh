@@ -112,19 +112,20 @@ sanitizers() {
 
 arches() {
 	cross="-std=gnu11 -O1 -static"
+	# 32-bit x86 runs as it is (and qemu-i386 7.2 stops at an assertion of its own under timer signals).
 	cell i686/gcc i686-linux-gnu-gcc suite generic "i686-linux-gnu-gcc $cross STRESS"
 	cell i686/gcc-c++17 i686-linux-gnu-g++ storm generic "i686-linux-gnu-g++ -x c++ -std=c++17 -O2 -static"
 	cell i686/clang "clang i686-linux-gnu-gcc" storm generic "clang --target=i686-linux-gnu -std=gnu11 -O2 -static"
-	cell i686/qemu "i686-linux-gnu-gcc qemu-i386-static" storm qemu-i386-static "i686-linux-gnu-gcc -std=gnu11 -O2 -static"
 	cell i686/refused clang refused "" "clang --target=i386-linux-gnu -march=i486 -std=gnu11 lock-free"
 	set -- aarch64 aarch64-linux-gnu riscv64 riscv64-linux-gnu s390x s390x-linux-gnu arm arm-linux-gnueabihf \
 		mips64el mips64el-linux-gnuabi64 ppc64le powerpc64le-linux-gnu
 	while [ $# -gt 0 ]; do
-		cell "$1/gcc" "$2-gcc qemu-$1-static" suite "qemu-$1-static" "$2-gcc $cross STRESS"
+		timers= && [ "$1" != arm ] || timers=" NOTIMERS"
+		cell "$1/gcc" "$2-gcc qemu-$1-static" suite "qemu-$1-static" "$2-gcc $cross$timers STRESS"
 		for o in -O0 -O3 -DPCBATCH_DEBUG=1; do
-			cell "$1/gcc$o" "$2-gcc qemu-$1-static" storm "qemu-$1-static" "$2-gcc -std=gnu11 -O2 $o -static"
+			cell "$1/gcc$o" "$2-gcc qemu-$1-static" storm "qemu-$1-static" "$2-gcc -std=gnu11 -O2 $o -static$timers"
 		done
-		cell "$1/clang" "clang $2-gcc qemu-$1-static" storm "qemu-$1-static" "clang --target=$2 -std=gnu11 -O2 -static"
+		cell "$1/clang" "clang $2-gcc qemu-$1-static" storm "qemu-$1-static" "clang --target=$2 -std=gnu11 -O2 -static$timers"
 		shift 2
 	done
 	cell aarch64/ck "aarch64-linux-gnu-gcc qemu-aarch64-static" storm qemu-aarch64-static "aarch64-linux-gnu-gcc -std=gnu11 -O2 -static CK"
