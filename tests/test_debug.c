@@ -206,17 +206,21 @@ static void misuse_stops_a_debug_build(void **state)
 
 	(void)state;
 	for (i = 0; i < COUNT_OF(cases); i++) {
+		const char *said;
 		int status;
 
 		/* An emulator, or a kernel before 4.14. */
 		if (strcmp(cases[i].words, SHARED) == 0 && box->dom.process == NULL)
 			continue;
 		status = last_words(cases[i].fn, words, sizeof(words));
+		said = words;
+		/* A sanitizer has its say first about a child on a stack of its own. */
+		if (strncmp(words, "==", 2) == 0 && strstr(words, "pcbatch: ") != NULL)
+			said = strstr(words, "pcbatch: ");
 
-		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || strncmp(words, cases[i].words, strlen(cases[i].words)) != 0)
-			fail_msg("case %zu: status %#x, said \"%s\"", i, (unsigned int)status, words);
 		/* The whole message, and no byte more. */
-		assert_int_equal(strlen(words), strlen(cases[i].words));
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || strcmp(said, cases[i].words) != 0)
+			fail_msg("case %zu: status %#x, said \"%s\"", i, (unsigned int)status, words);
 	}
 }
 

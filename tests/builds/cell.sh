@@ -199,9 +199,11 @@ run_one() { # PROGRAM BACKEND: its output in PROGRAM.BACKEND.out
 	out=$dir/$1.$2.out
 	# (A cancelled thread leaves its stack marked, and clang's runtime puts its own alternate stack away on that.)
 	filter=$(only "$1")
+	null=allocator_may_return_null=1 # as malloc does
 	[ -z "$filter" ] || export PCBATCH_TEST="$filter"
 	# shellcheck disable=SC2046
-	GMON_OUT_PREFIX="$dir/gmon" GCOV_PREFIX="$dir" GCOV_PREFIX_STRIP=99 TSAN_OPTIONS="halt_on_error=1" ASAN_OPTIONS="use_sigaltstack=0" \
+	GMON_OUT_PREFIX="$dir/gmon" GCOV_PREFIX="$dir" GCOV_PREFIX_STRIP=99 TSAN_OPTIONS="halt_on_error=1:$null" \
+		MSAN_OPTIONS="$null" ASAN_OPTIONS="use_sigaltstack=0:$null" \
 		PCBATCH_STRESS_DIVISOR="$(divide)" PCBATCH_BACKEND=$2 \
 		timeout 250 $(launcher) "$dir/$1" >"$out" 2>&1 </dev/null
 	status=$?
