@@ -123,5 +123,6 @@ int main(void)
 		cmocka_unit_test(a_flush_at_time_zero),
 	};
 
+	cmocka_set_test_filter(getenv("PCBATCH_TEST"));
 	return cmocka_run_group_tests(tests, pin_tests, NULL);
 }

@@ -161,6 +161,8 @@ only() {
 	sanitize/gcc-plain:*) ;;
 	# A thousand processes are too many to watch as well.
 	sanitize/valgrind:test_fork) echo '[!at]*' ;;
+	# memcheck takes a size near SIZE_MAX for an error.
+	sanitize/valgrind:test_errors) echo '[!m]*' ;;
 	sanitize/*:test_fork) echo '[!a]*' ;;
 	sanitize/*:test_stress_stats) echo storm ;;
 	esac
