@@ -242,7 +242,7 @@ struct stress {
 	unsigned int disturbers;
 	uint32_t stop;
 	uint64_t total_ops;
-	uint64_t faults[STRESS_FAULTS];
+	uint64_t faults[STRESS_FAULTS] PCBATCH_ALIGNED(8);
 	struct stress_account done; /* of threads that are gone */
 	pthread_t *joined;          /* disturbers of the test's own, or NULL */
 	unsigned int joined_count;  /* 0 and a thread: one */

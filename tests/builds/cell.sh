@@ -145,7 +145,8 @@ build() {
 leave_out() {
 	case $runs:$name:$1 in
 	# No filters of system calls, no running of a program by another under the emulator or the checker.
-	qemu-*:*:test_platform | valgrind:*:test_platform | valgrind:*:test_cpu) return 0 ;;
+	# And the emulator takes no notice of a limit of the address space.
+	qemu-*:*:test_rlimit | qemu-*:*:test_platform | valgrind:*:test_platform | valgrind:*:test_cpu) return 0 ;;
 	# Single steps would go through the checker's own code, and take it for the program's.
 	*:sanitize/gcc-plain:*) return 1 ;;
 	*:sanitize/*:test_signal) return 0 ;;
