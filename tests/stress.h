@@ -219,7 +219,7 @@ struct stress_account {
 	int64_t stat[STRESS_GROUPS]; /* of STRESS_ITEM */
 	int64_t other[STRESS_GROUPS]; /* of item 0 */
 	int64_t count;               /* of the counter */
-	uint64_t ops;
+	uint64_t ops PCBATCH_ALIGNED(8); /* read by other threads */
 	uint64_t refused;
 	uint64_t rng;
 };
@@ -229,7 +229,7 @@ struct stress {
 	struct pcbatch_group *group[STRESS_GROUPS];
 	int parent[STRESS_GROUPS]; /* index; -1: none */
 	int64_t max[STRESS_GROUPS]; /* 0: none */
-	uint64_t granted[STRESS_GROUPS]; /* never more than what is granted: counted after, taken off before */
+	uint64_t granted[STRESS_GROUPS] PCBATCH_ALIGNED(8); /* never more than what is granted: counted after, taken off before */
 	struct pcbatch_counter counter;
 	int groups;
 	bool track;        /* keep granted[] */

@@ -49,7 +49,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Runs one case in a child; returns its wait status, and what it said. */
 /* Takes out what a checker (lines with its mark) or an emulator says of the same: not ours. */
 static void only_our_words(char *words)
 {
@@ -68,6 +67,7 @@ static void only_our_words(char *words)
 	}
 }
 
+/* Runs one case in a child; returns its wait status, and what it said. */
 static int last_words(void (*fn)(void), char *words, size_t size)
 {
 	struct rlimit no_core = { 0, 0 };
@@ -161,13 +161,13 @@ static int shared_add(void *arg)
 /* Exit status: no memory is shared here; valgrind makes a plain fork of it. */
 #define NOT_SHARED 4
 
-static int (*shared_fn)(void *);
 static volatile int shared_seen;
 
+/* arg: the function to call. */
 static int in_child(void *arg)
 {
 	shared_seen = 1;
-	return shared_fn(arg);
+	return (*(int (**)(void *))arg)(NULL);
 }
 
 static void in_shared_child(int (*fn)(void *))
@@ -179,8 +179,7 @@ static void in_shared_child(int (*fn)(void *))
 	/* A page and some bytes, so that each of the calls is a hit. */
 	(void)pcbatch_group_charge(g, 5);
 	(void)pcbatch_group_charge_bytes(g, 100);
-	shared_fn = fn;
-	child = clone(in_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	child = clone(in_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, (void *)&fn);
 	if (child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
 		(void)kill(getpid(), SIGABRT);
 	_exit(child > 0 && !shared_seen ? NOT_SHARED : 3);
@@ -233,13 +232,14 @@ static void misuse_stops_a_debug_build(void **state)
 
 	(void)state;
 	for (i = 0; i < COUNT_OF(cases); i++) {
+		bool shared = strcmp(cases[i].words, SHARED) == 0;
 		int status;
 
 		/* An emulator, or a kernel before 4.14. */
-		if (strcmp(cases[i].words, SHARED) == 0 && box->dom.process == NULL)
+		if (shared && box->dom.process == NULL)
 			continue;
 		status = last_words(cases[i].fn, words, sizeof(words));
-		if (strcmp(cases[i].words, SHARED) == 0 && WIFEXITED(status) && WEXITSTATUS(status) == NOT_SHARED)
+		if (shared && WIFEXITED(status) && WEXITSTATUS(status) == NOT_SHARED)
 			continue;
 
 		/* The whole message, and no byte more. */
