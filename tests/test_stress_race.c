@@ -455,6 +455,25 @@ static void flushed_before_the_add(void **state)
 	end();
 }
 
+/* A block is listed in the middle of a flush, where a mutant has looked at the list already but not emptied it yet. */
+static void listed_before_the_take(void **state)
+{
+	struct pcbatch_domain_attr attr;
+
+	(void)state;
+	(void)pcbatch_domain_attr_init(&attr);
+	attr.cpus = 1;
+	attr.current_cpu = cpu_zero_always;
+	begin(&attr);
+	STRESS_EQUAL(pcbatch_group_stat_mod(tree.group[4], 0, 7), 0);
+	mine.other[4] += 7;
+	hook_do = update_another;
+	hook_at = 66;
+	STRESS_EQUAL(pcbatch_stats_flush(&tree.dom, NULL), 0);
+	hook_at = 0;
+	end();
+}
+
 static struct pcbatch_group *dying[2];
 
 static void drop_the_other(void)
@@ -968,6 +987,7 @@ int main(void)
 		stress_test(prepared_before_a_hold),
 		stress_test(two_listed_at_once),
 		stress_test(flushed_before_the_add),
+		stress_test(listed_before_the_take),
 		stress_test(two_die_at_once),
 		stress_test(victim_changed_before_commit),
 		stress_test(moved_before_commit),
