@@ -125,7 +125,9 @@ static void print_table(const struct options *o, struct figure figure[CASES][VAR
 			else
 				(void)printf(" %10.1f\n", extra(f, &figure[c][NONE], o->rounds));
 		}
-	(void)printf("\nslack of pcbatch's cheap reading: %zu bytes; the others' is none\n", variants[PCBATCH].slack());
+	(void)printf("\nslack of pcbatch's cheap reading: %zu bytes; one atomic's is none;\n"
+		     "the sharded array's has no bound: what others do while it is added up is in it or not\n",
+		     variants[PCBATCH].slack());
 }
 
 static void print_json(const struct options *o, struct figure figure[CASES][VARIANTS])

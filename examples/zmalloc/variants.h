@@ -4,6 +4,8 @@
 #ifndef ZMALLOC_VARIANTS_H
 #define ZMALLOC_VARIANTS_H
 
+#include <stdbool.h>
+
 #include "zmalloc.h"
 
 ZMALLOC_DECLARE(none_);
@@ -20,17 +22,22 @@ struct variant {
 	size_t (*slack)(void);
 	struct zmalloc_state (*state)(size_t max);
 	const char *(*name)(void);
+	/*
+	 * The cheap reading is one value, so it was right, but for the slack, at some moment. A sum over
+	 * several that others change meanwhile may be what it never was: off either way by what they did.
+	 */
+	bool one_value;
 };
 
-#define ZMALLOC_VARIANT(p)                                                                                              \
+#define ZMALLOC_VARIANT(p, one_value)                                                                                   \
 	{                                                                                                                \
 		p##zmalloc, p##zrealloc, p##zfree, p##zmalloc_used_memory, p##zmalloc_used_memory_exact,                 \
-			p##zmalloc_used_slack, p##zmalloc_state, p##zmalloc_counter                                      \
+			p##zmalloc_used_slack, p##zmalloc_state, p##zmalloc_counter, one_value                           \
 	}
 
 enum { NONE, ATOMIC, SHARDED, PCBATCH, VARIANTS };
 
-static const struct variant variants[VARIANTS] = { ZMALLOC_VARIANT(none_), ZMALLOC_VARIANT(atomic_),
-						   ZMALLOC_VARIANT(sharded_), ZMALLOC_VARIANT(pcbatch_) };
+static const struct variant variants[VARIANTS] = { ZMALLOC_VARIANT(none_, true), ZMALLOC_VARIANT(atomic_, true),
+						   ZMALLOC_VARIANT(sharded_, false), ZMALLOC_VARIANT(pcbatch_, true) };
 
 #endif /* ZMALLOC_VARIANTS_H */

@@ -36,7 +36,8 @@ struct zmalloc_state {
 	void *ZMALLOC_JOIN(prefix, ztryrealloc)(void *ptr, size_t size);                                      \
 	void ZMALLOC_JOIN(prefix, zfree)(void *ptr);                                                          \
 	char *ZMALLOC_JOIN(prefix, zstrdup)(const char *text);                                                \
-	/* Bytes in use: cheap, at most zmalloc_used_slack() too high and never too low. */                \
+	/* Bytes in use: cheap, at most zmalloc_used_slack() too high and never too low (the sharded        \
+	 * array: only while no other thread works). */                                                    \
 	size_t ZMALLOC_JOIN(prefix, zmalloc_used_memory)(void);                                               \
 	/* Bytes in use, to the byte. */                                                                   \
 	size_t ZMALLOC_JOIN(prefix, zmalloc_used_memory_exact)(void);                                         \
